@@ -3,7 +3,7 @@
 use super::definition::{Access, PdrPolicy};
 use super::neighbor::GENERATOR;
 use super::parameter::{Parameter, ParameterEntry, ParameterKind, ParameterType};
-use super::pdr::{Decay, Select, WeightingName};
+use super::pdr::{Decay, Select, Weighting};
 use super::presets::{LENGTHS, PresetName};
 use super::range::Fraction;
 use super::reference::REFERENCE;
@@ -36,7 +36,8 @@ pub struct MethodEntry {
     /// Parameters of a request.
     pub parameters: Vec<ParameterEntry>,
     /// The weightings that `pdr` accepts here.
-    pub decays: Vec<String>,
+    #[schema(value_type = Vec<String>)]
+    pub decays: Vec<&'static str>,
     /// True if `pdr` on this method goes beyond the PDR paper; its results then say `extension: true`.
     pub pdr_is_extension: bool,
     /// Why `pdr` is refused, where it is.
@@ -54,34 +55,36 @@ pub struct MethodEntry {
 pub fn catalogue() -> Catalogue {
     Catalogue {
         methods: MethodName::VARIANTS.iter().copied().map(method_entry).collect(),
-        decays: WeightingName::VARIANTS.iter().copied().map(weighting_entry).collect(),
+        decays: Weighting::NAMED.map(weighting_entry).to_vec(),
         presets: PresetName::VARIANTS.iter().copied().map(preset_entry).collect(),
     }
 }
 
 fn method_entry(name: MethodName) -> MethodEntry {
     let definition = name.definition();
-    let description = definition.description;
     let (pdr_refused, pdr_is_extension, decays) = match definition.pdr {
         PdrPolicy::Refused(reason) => (Some(reason), false, Vec::new()),
         PdrPolicy::Accepted { published, text_alone, .. } => {
-            let fits = |weighting: &&WeightingName| **weighting != WeightingName::EntropyDataset || text_alone;
-            let decays = WeightingName::VARIANTS.iter().filter(fits).map(WeightingName::to_string).collect();
-            (None, !published, decays)
+            let fits = |weighting: &Weighting| *weighting != Weighting::EntropyDataset || text_alone;
+            (
+                None,
+                !published,
+                Weighting::NAMED.iter().filter(|weighting| fits(weighting)).map(Weighting::name).collect(),
+            )
         }
     };
     let parameters = definition.parameters.iter().map(|parameter| parameter.entry());
     MethodEntry {
         name,
-        summary: description.summary,
-        formula: description.formula,
+        summary: definition.summary,
+        formula: definition.formula,
         parameters: parameters.chain(common_parameters(pdr_refused.is_none())).collect(),
         decays,
         pdr_is_extension,
         pdr_refused,
-        needs: description.needs.to_vec(),
-        further_passes: description.further_passes,
-        source: description.source,
+        needs: definition.needs.to_vec(),
+        further_passes: definition.further_passes,
+        source: definition.source,
     }
 }
 
@@ -116,8 +119,7 @@ const PDR_PAPER: &str = "PDR, arXiv:2601.06827";
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct WeightingEntry {
     /// Value of `pdr.decay`.
-    #[schema(value_type = String)]
-    pub name: String,
+    pub name: &'static str,
     /// Formula of its weights.
     pub summary: &'static str,
     /// The weight of position t of n; 1 where n = 1.
@@ -132,70 +134,68 @@ pub struct WeightingEntry {
     pub source: &'static str,
 }
 
-fn weighting_entry(name: WeightingName) -> WeightingEntry {
-    let (summary, formula, needs, source): (_, _, &[Access], _) = match name {
-        WeightingName::Linear => (
-            "Falls by the same step from 1 to 1 - alpha; alpha 0 is the undecayed score.",
-            "w(t) = 1 - alpha (t-1)/(n-1)",
-            &[],
-            PDR_PAPER,
-        ),
-        WeightingName::Exponential => (
-            "Falls by the same factor at every token, whatever the length; alpha 0 is the undecayed score.",
-            "w(t) = exp(-alpha (t-1))",
-            &[],
-            PDR_PAPER,
-        ),
-        WeightingName::Polynomial => (
-            "Falls from 1 to 0; alpha 1 is linear decay, a larger alpha falls faster.",
-            "w(t) = (1 - (t-1)/(n-1))^alpha",
-            &[],
-            PDR_PAPER,
-        ),
-        WeightingName::Reverse => ("The weights of a decay backwards.", "w(n + 1 - t)", &[], PDR_PAPER),
-        WeightingName::Random => (
-            "The weights of a decay in an order that seed and text determine.",
-            "w(permutation(t))",
-            &[Access::Text],
-            PDR_PAPER,
-        ),
-        WeightingName::EntropySample => (
-            "The model's entropy at each position of the text.",
-            "w(t) = H_t / max_t H_t",
-            &[Access::FullLogits],
-            PDR_PAPER,
-        ),
-        WeightingName::EntropyDataset => (
+fn weighting_entry(weighting: Weighting) -> WeightingEntry {
+    let (summary, formula, needs): (_, _, &[Access]) = match weighting {
+        Weighting::Decay(curve) => match curve.family() {
+            Decay::Linear => (
+                "Falls by the same step from 1 to 1 - alpha; alpha 0 is the undecayed score.",
+                "w(t) = 1 - alpha (t-1)/(n-1)",
+                &[],
+            ),
+            Decay::Exponential => (
+                "Falls by the same factor at every token, whatever the length; alpha 0 is the undecayed score.",
+                "w(t) = exp(-alpha (t-1))",
+                &[],
+            ),
+            Decay::Polynomial => (
+                "Falls from 1 to 0; alpha 1 is linear decay, a larger alpha falls faster.",
+                "w(t) = (1 - (t-1)/(n-1))^alpha",
+                &[],
+            ),
+        },
+        Weighting::Reverse(_) => ("The weights of a decay backwards.", "w(n + 1 - t)", &[]),
+        Weighting::Random { .. } => {
+            ("The weights of a decay in an order that seed and text determine.", "w(permutation(t))", &[Access::Text])
+        }
+        Weighting::EntropySample => {
+            ("The model's entropy at each position of the text.", "w(t) = H_t / max_t H_t", &[Access::FullLogits])
+        }
+        Weighting::EntropyDataset => (
             "The mean entropy at each position over the texts of an audit; in audits only.",
             "w(t) = m_t / max_t m_t, m_t the mean of H_t over the texts with n >= t",
             &[Access::FullLogits],
-            PDR_PAPER,
         ),
-        WeightingName::Slope => (
+        Weighting::Slope => (
             "Linear decay whose alpha is the slope of the text's losses, not clamped; the answer tells it.",
             "w(t) = 1 - alpha (t-1)/(n-1), alpha = least-squares slope of -lp_t on t",
             &[Access::LogProbabilities],
-            "CAMIA, as an ablation of PDR, arXiv:2601.06827",
         ),
     };
+    let source = match weighting {
+        Weighting::Slope => "CAMIA, as an ablation of PDR, arXiv:2601.06827",
+        _ => PDR_PAPER,
+    };
     WeightingEntry {
-        name: name.to_string(),
+        name: weighting.name(),
         summary,
         formula,
-        parameters: weighting_parameters(name),
-        ablation: name.decay().is_none(),
+        parameters: weighting_parameters(weighting),
+        ablation: !matches!(weighting, Weighting::Decay(_)),
         needs: needs.to_vec(),
         source,
     }
 }
 
 /// Returns the fields of `pdr` beside `decay`.
-fn weighting_parameters(name: WeightingName) -> Vec<ParameterEntry> {
+fn weighting_parameters(weighting: Weighting) -> Vec<ParameterEntry> {
     let alpha = ParameterEntry {
         required: true,
         sweep: true,
         // Where there is a choice of the family, its own range holds.
-        range: name.decay().map(Decay::alpha_range),
+        range: match weighting {
+            Weighting::Decay(curve) => Some(curve.family().alpha_range()),
+            _ => None,
+        },
         ..ParameterEntry::optional(
             "alpha",
             ParameterType::Number,
@@ -225,9 +225,9 @@ fn weighting_parameters(name: WeightingName) -> Vec<ParameterEntry> {
             "Divide by the sum of the selected tokens' weights instead of their number.",
         )
     };
-    let family = name.takes_family().then(|| family.entry());
-    let alpha = name.takes_alpha().then_some(alpha);
-    let seed = (name == WeightingName::Random).then_some(seed);
+    let family = weighting.takes_family().then(|| family.entry());
+    let alpha = weighting.curve().is_some().then_some(alpha);
+    let seed = matches!(weighting, Weighting::Random { .. }).then_some(seed);
     family.into_iter().chain(alpha).chain(seed).chain([select.entry(), normalize]).collect()
 }
 
@@ -272,7 +272,7 @@ fn preset_entry(name: PresetName) -> PresetEntry {
         summary: preset_summary(name),
         parameters: parameters.into_iter().flatten().collect(),
         audit_only: name.needs_audit(),
-        source: "PDR, arXiv:2601.06827",
+        source: PDR_PAPER,
     }
 }
 

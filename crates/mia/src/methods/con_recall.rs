@@ -1,7 +1,7 @@
 //! Con-ReCall (Wang et al. 2025): as ReCaLL, contrasting a prefix of non-members with one of members.
 
 use super::auxiliary_pass::{AuxiliaryPass, Texts};
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::parameter::{Parameter, ParameterKind};
 use super::range::{Range, format_number};
@@ -40,15 +40,15 @@ static GAMMA: Parameter = Parameter {
 };
 
 impl MethodDefinition for ConRecall {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "As recall, contrasting a prefix of non-members with one of members; every token of the text counts after a prefix.",
         formula: "(mean lp(x given non-members) - gamma mean lp(x given members)) / mean lp(x)",
         needs: &[Access::LogProbabilities, Access::Text, Access::KnownTexts],
         further_passes: "2, of each prefix and the text",
         source: "Con-ReCall: Wang et al. 2025, arXiv:2409.03363",
+        parameters: &[&NON_MEMBERS, &MEMBERS, &GAMMA],
+        pdr: PdrPolicy::Accepted { published: false, selects: false, text_alone: false },
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[&NON_MEMBERS, &MEMBERS, &GAMMA];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: false, selects: false, text_alone: false };
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![

@@ -1,6 +1,6 @@
 //! DC-PDD (Zhang et al. 2024): the probability of the tokens, calibrated by how frequent they are in a reference corpus.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, finite};
 use super::parameter::{Parameter, ParameterKind, Place};
@@ -54,16 +54,15 @@ fn counts(place: &Place) -> Result<Option<Value>, Fault> {
 }
 
 impl MethodDefinition for DcPdd {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Probability of the tokens, calibrated by how frequent they are in a reference corpus.",
         formula: "mean over first occurrences of min(p_t ln(1/f_t), a), f = (count + 1)/(N + V)",
         needs: &[Access::LogProbabilities, Access::TokenCounts],
         further_passes: "none",
         source: "DC-PDD: Zhang et al. 2024, arXiv:2409.14781",
+        parameters: &[&COUNTS, &A],
+        pdr: PdrPolicy::Refused("it looks at first occurrences and caps them, which already depends on position"),
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[&COUNTS, &A];
-    const PDR: PdrPolicy =
-        PdrPolicy::Refused("it looks at first occurrences and caps them, which already depends on position");
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("counts", self.counts.to_string()), ("a", format_number(self.a))]

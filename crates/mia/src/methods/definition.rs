@@ -10,16 +10,10 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 /// A method, before truncation and weights. The implementing type holds the method's parameters, in the fields that a
-/// request gives them in: it is read from the values of its [`PARAMETERS`](Self::PARAMETERS), and serialises as them.
+/// request gives them in: it is read from the values of its [`parameters`](Definition::parameters), and serialises as them.
 pub trait MethodDefinition: DeserializeOwned {
-    /// Description of the method in the catalogue.
-    const DESCRIPTION: MethodDescription;
-
-    /// The parameters that it takes beside those that all methods take (`truncate`, `pdr`, `label`).
-    const PARAMETERS: &'static [&'static Parameter];
-
-    /// Policy on weights.
-    const PDR: PdrPolicy;
+    /// Properties that do not depend on the parameters.
+    const DEFINITION: Definition;
 
     /// Checks the parameters together, and sets those whose default depends on others.
     ///
@@ -32,7 +26,7 @@ pub trait MethodDefinition: DeserializeOwned {
     /// Reads the parameters out of a request. All of them are checked, so that no fault hides another.
     fn read(place: &Place, faults: &mut Faults) -> Option<Self> {
         let (mut values, mut complete) = (Map::new(), true);
-        for parameter in Self::PARAMETERS {
+        for parameter in Self::DEFINITION.parameters {
             match faults.keep(parameter.read(place)) {
                 Some(Some(value)) => {
                     values.insert(parameter.name.to_owned(), value);
@@ -43,7 +37,7 @@ pub trait MethodDefinition: DeserializeOwned {
         }
         faults.keep(Self::settle(place, &mut values)).filter(|()| complete)?;
         // A type without fields is null to serde.
-        let values = if Self::PARAMETERS.is_empty() { Value::Null } else { values.into() };
+        let values = if Self::DEFINITION.parameters.is_empty() { Value::Null } else { values.into() };
         faults.keep(serde_json::from_value(values).map_err(|error| Fault::new(place.entry, error.to_string())))
     }
 
@@ -73,9 +67,9 @@ pub trait MethodDefinition: DeserializeOwned {
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError>;
 }
 
-/// The words of a method.
+/// The properties of a method that do not depend on its parameters.
 #[derive(Clone, Copy, Debug)]
-pub struct MethodDescription {
+pub struct Definition {
     /// Quantity that it measures.
     pub summary: &'static str,
     pub formula: &'static str,
@@ -85,6 +79,9 @@ pub struct MethodDescription {
     pub further_passes: &'static str,
     /// Publication.
     pub source: &'static str,
+    /// The parameters that it takes beside those that all methods take (`truncate`, `pdr`, `label`).
+    pub parameters: &'static [&'static Parameter],
+    pub pdr: PdrPolicy,
 }
 
 /// Policy of a method on weights (PDR).

@@ -2,7 +2,7 @@
 //! not the target's first choice.
 
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::parameter::{Parameter, ParameterKind};
 use super::reference::{REFERENCE, differences};
@@ -40,15 +40,15 @@ static WITHOUT_LOSSES: Parameter = Parameter {
 };
 
 impl MethodDefinition for Ez {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Where the model expects another token: log-probability gained over a reference model, divided by that lost.",
         formula: "over the positions with max_v lp_v,t > lp_t: d_t = lp_t - lp_ref_t, sum of the positive d_t / -sum of the negative d_t",
         needs: &[Access::LogProbabilities, Access::ReferenceModel],
         further_passes: "1, by the reference model",
         source: "EZ-MIA: Ilic et al. 2026, arXiv:2601.12104",
+        parameters: &[&REFERENCE, &WITHOUT_LOSSES],
+        pdr: PdrPolicy::Refused("it is a ratio of two sums over the positions where the model errs"),
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[&REFERENCE, &WITHOUT_LOSSES];
-    const PDR: PdrPolicy = PdrPolicy::Refused("it is a ratio of two sums over the positions where the model errs");
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         let mut parts = vec![("reference", self.reference.to_string())];

@@ -97,9 +97,6 @@ pub struct FormulaInput<'a> {
 
 impl<'a> FormulaInput<'a> {
     /// The text's scored tokens that truncation leaves; at least one.
-    ///
-    /// # Errors
-    /// [`ScoreError::TooShort`].
     pub fn tokens(&self) -> Result<&'a [TokenStats], ScoreError> {
         let tokens = self.truncated(self.text.tokens);
         if tokens.is_empty() { Err(ScoreError::TooShort) } else { Ok(tokens) }
@@ -114,17 +111,11 @@ impl<'a> FormulaInput<'a> {
     }
 
     /// The weighted mean over all `values` of the text's tokens.
-    ///
-    /// # Errors
-    /// Where there is no mean.
     pub fn sum(&self, values: &[f64]) -> Result<WeightedSum, ScoreError> {
         WeightedSum::new(self.pdr, values, self.tokens()?, &self.text.context, None)
     }
 
     /// The weighted mean over those of the text's `values` whose indices `select` gives, in ascending order.
-    ///
-    /// # Errors
-    /// Where there is no mean.
     pub fn sum_of_selected(
         &self,
         values: &[f64],
@@ -134,17 +125,11 @@ impl<'a> FormulaInput<'a> {
     }
 
     /// The weighted mean log-probability of the text.
-    ///
-    /// # Errors
-    /// Where there is no mean.
     pub fn mean(&self) -> Result<f64, ScoreError> {
         self.mean_of(self.text.tokens)
     }
 
     /// The weighted mean log-probability of a sequence, with its own n.
-    ///
-    /// # Errors
-    /// Where there is no mean.
     pub fn mean_of(&self, tokens: &[TokenStats]) -> Result<f64, ScoreError> {
         let tokens = self.truncated(tokens);
         if tokens.is_empty() {
@@ -156,18 +141,12 @@ impl<'a> FormulaInput<'a> {
     }
 
     /// The mean log-probability of the text, to divide by.
-    ///
-    /// # Errors
-    /// Where there is no mean, or it is 0.
     pub fn denominator(&self) -> Result<f64, ScoreError> {
         let mean = self.mean()?;
         if mean == 0.0 { Err(ScoreError::ZeroDenominator("the mean log-probability of the text")) } else { Ok(mean) }
     }
 
     /// The statistics of the sequences of an auxiliary pass; at least one.
-    ///
-    /// # Errors
-    /// [`ScoreError::TooShort`], and where the pass has no statistics.
     pub fn pass(&self, pass: &AuxiliaryPass) -> Result<&'a [Arc<[TokenStats]>], ScoreError> {
         if self.text.tokens.is_empty() {
             return Err(ScoreError::TooShort);
@@ -186,9 +165,6 @@ impl<'a> FormulaInput<'a> {
     }
 
     /// The token counts of this id.
-    ///
-    /// # Errors
-    /// [`ScoreError::Internal`] where they were not brought.
     pub fn token_counts(&self, id: &str) -> Result<&'a TokenCounts, ScoreError> {
         let counts = self.text.token_counts.iter().find(|counts| *counts.id == *id);
         counts
@@ -198,17 +174,11 @@ impl<'a> FormulaInput<'a> {
 }
 
 /// The log-probabilities.
-///
-/// # Errors
-/// [`ScoreError::NonFinite`].
 pub fn log_probabilities(tokens: &[TokenStats]) -> Result<Vec<f64>, ScoreError> {
     finite(tokens.iter().map(|token| token.lp))
 }
 
 /// The values, all of them finite.
-///
-/// # Errors
-/// [`ScoreError::NonFinite`].
 pub fn finite(values: impl Iterator<Item = f64>) -> Result<Vec<f64>, ScoreError> {
     values.map(|value| if value.is_finite() { Ok(value) } else { Err(ScoreError::NonFinite) }).collect()
 }
@@ -243,9 +213,6 @@ pub struct WeightedSum {
     selects: bool,
 }
 
-/// Which of some values count: their indices, in ascending order.
-pub type Selection<'a> = &'a dyn Fn(&[f64]) -> Vec<usize>;
-
 /// Breakdown of a score by the text's tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
@@ -262,15 +229,12 @@ impl WeightedSum {
     /// Weights the `values` of the `tokens` as `pdr` says. Both have the same length, at least 1, except for methods that
     /// take no weights, whose values may be fewer. `select` gives the indices of the values that count, in ascending
     /// order; `None`: all of them.
-    ///
-    /// # Errors
-    /// [`ScoreError::NothingSelected`] and [`ScoreError::ZeroWeight`].
     pub fn new(
         pdr: Option<Pdr>,
         values: &[f64],
         tokens: &[TokenStats],
         context: &WeightContext,
-        select: Option<Selection>,
+        select: Option<&dyn Fn(&[f64]) -> Vec<usize>>,
     ) -> Result<WeightedSum, ScoreError> {
         let weights = pdr.map(|pdr| pdr.weighting.weights(tokens, context));
         let weighted = match &weights {
@@ -303,9 +267,6 @@ impl WeightedSum {
     }
 
     /// The mean, which is finite.
-    ///
-    /// # Errors
-    /// [`ScoreError::NonFinite`].
     pub fn quotient(&self) -> Result<f64, ScoreError> {
         let sum: f64 = self.terms.iter().map(|(_, term)| term).sum();
         let quotient = sum / self.divisor;

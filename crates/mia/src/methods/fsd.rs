@@ -2,7 +2,7 @@
 //! change the scores of other unseen texts more than those of texts that the model was trained on.
 
 use super::auxiliary_pass::{AuxiliaryPass, Split};
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, TextStats};
 use super::parameter::{Parameter, ParameterKind, Place};
@@ -119,15 +119,15 @@ fn score(place: &Place) -> Result<Option<Value>, Fault> {
 }
 
 impl MethodDefinition for Fsd {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "A score of the text, less the same after the model was tuned on texts that it has not seen.",
         formula: "S(x; M) - S(x; M'), M' = M under the adapter",
         needs: &[Access::LogProbabilities, Access::Adapter],
         further_passes: "1, under the adapter",
         source: "Zhang et al. 2025, arXiv:2410.10880",
+        parameters: &[&ADAPTER, &SPLIT, &SEEDS, &SCORE],
+        pdr: PdrPolicy::Refused("they belong to the score that is compared, as `score.pdr`"),
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[&ADAPTER, &SPLIT, &SEEDS, &SCORE];
-    const PDR: PdrPolicy = PdrPolicy::Refused("they belong to the score that is compared, as `score.pdr`");
 
     fn settle(place: &Place, values: &mut Map<String, Value>) -> Result<(), Fault> {
         let given = |parameter: &Parameter| place.given.contains_key(parameter.name);

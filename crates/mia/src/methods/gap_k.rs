@@ -1,7 +1,7 @@
 //! Gap-K% (Kwak and Kim 2026): how far the text's tokens fall behind the model's first choice, smoothed over
 //! neighbouring tokens.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance, lowest};
 use super::parameter::{K_FIFTH, Parameter, ParameterKind};
 use super::range::Fraction;
@@ -24,16 +24,16 @@ static WINDOW: Parameter = Parameter {
 };
 
 impl MethodDefinition for GapK {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "How far the text's tokens fall behind the model's first choice, smoothed over neighbouring tokens.",
         formula: "g_t = (lp_t - max_v lp_v,t) / sigma_t, moving average over `window`, mean of the max(1, floor(k m)) lowest \
                   of its m values",
         needs: &[Access::LogProbabilities, Access::FullLogits],
         further_passes: "none",
         source: "Gap-K%: Kwak and Kim 2026, arXiv:2601.19936",
+        parameters: &[&K_FIFTH, &WINDOW],
+        pdr: PdrPolicy::Refused("its values are moving averages, which belong to no single position"),
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[&K_FIFTH, &WINDOW];
-    const PDR: PdrPolicy = PdrPolicy::Refused("its values are moving averages, which belong to no single position");
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("k", self.k.to_string()), ("window", self.window.to_string())]

@@ -1,8 +1,7 @@
 //! The loss attack: the mean log-probability of the text's tokens.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities};
-use super::parameter::Parameter;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -11,15 +10,15 @@ use utoipa::ToSchema;
 pub struct Loss;
 
 impl MethodDefinition for Loss {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Mean log-probability of the text's tokens.",
         formula: "mean_t lp_t",
         needs: &[Access::LogProbabilities],
         further_passes: "none",
         source: "Yeom et al. 2018, arXiv:1709.01604",
+        parameters: &[],
+        pdr: PdrPolicy::Accepted { published: true, selects: false, text_alone: true },
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: true, selects: false, text_alone: true };
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         Vec::new()

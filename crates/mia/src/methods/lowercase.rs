@@ -1,9 +1,8 @@
 //! The lowercase ratio (Carlini et al. 2021): the log-probability of the lower-cased text over that of the text.
 
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameter::Parameter;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -12,15 +11,15 @@ use utoipa::ToSchema;
 pub struct Lowercase;
 
 impl MethodDefinition for Lowercase {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Mean log-probability of the lower-cased text over that of the text.",
         formula: "mean lp(lower-cased text) / mean lp(text)",
         needs: &[Access::LogProbabilities, Access::Text],
         further_passes: "1, of the lower-cased text",
         source: "Carlini et al. 2021, arXiv:2012.07805",
+        parameters: &[],
+        pdr: PdrPolicy::Accepted { published: false, selects: false, text_alone: false },
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: false, selects: false, text_alone: false };
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         Vec::new()

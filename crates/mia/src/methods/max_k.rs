@@ -1,8 +1,8 @@
 //! Max-K%: the mean log-probability of the most likely tokens, the counterpart of Min-K%.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities, lowest};
-use super::parameter::{K_FIFTH, Parameter};
+use super::parameter::K_FIFTH;
 use super::range::Fraction;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,15 +15,15 @@ pub struct MaxK {
 }
 
 impl MethodDefinition for MaxK {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Mean log-probability of the most likely tokens.",
         formula: "mean of the max(1, floor(k n)) highest lp_t",
         needs: &[Access::LogProbabilities],
         further_passes: "none",
         source: "Counterpart of Min-K%, Shi et al. 2024, arXiv:2310.16789",
+        parameters: &[&K_FIFTH],
+        pdr: PdrPolicy::Accepted { published: false, selects: true, text_alone: true },
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[&K_FIFTH];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: false, selects: true, text_alone: true };
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("k", self.k.to_string())]

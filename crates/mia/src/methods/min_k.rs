@@ -1,8 +1,8 @@
 //! Min-K% (Shi et al. 2024): the mean log-probability of the least likely tokens.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities, lowest};
-use super::parameter::{K_FIFTH, Parameter};
+use super::parameter::K_FIFTH;
 use super::range::Fraction;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,15 +15,15 @@ pub struct MinK {
 }
 
 impl MethodDefinition for MinK {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Mean log-probability of the least likely tokens.",
         formula: "mean of the max(1, floor(k n)) lowest lp_t",
         needs: &[Access::LogProbabilities],
         further_passes: "none",
         source: "Shi et al. 2024, arXiv:2310.16789",
+        parameters: &[&K_FIFTH],
+        pdr: PdrPolicy::Accepted { published: true, selects: true, text_alone: true },
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[&K_FIFTH];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: true, selects: true, text_alone: true };
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("k", self.k.to_string())]

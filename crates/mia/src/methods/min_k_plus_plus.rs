@@ -1,8 +1,8 @@
 //! Min-K%++ (Zhang et al. 2024): as Min-K%, of log-probabilities standardised by the model's distribution.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance, lowest};
-use super::parameter::{K_FIFTH, Parameter};
+use super::parameter::K_FIFTH;
 use super::range::Fraction;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,15 +15,15 @@ pub struct MinKPlusPlus {
 }
 
 impl MethodDefinition for MinKPlusPlus {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "As min_k, of log-probabilities standardised by the model's distribution at each position.",
         formula: "mean of the max(1, floor(k n)) lowest (lp_t - mu_t) / sigma_t",
         needs: &[Access::LogProbabilities, Access::FullLogits],
         further_passes: "none",
         source: "Zhang et al. 2024, arXiv:2404.02936",
+        parameters: &[&K_FIFTH],
+        pdr: PdrPolicy::Accepted { published: true, selects: true, text_alone: true },
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[&K_FIFTH];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: true, selects: true, text_alone: true };
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("k", self.k.to_string())]

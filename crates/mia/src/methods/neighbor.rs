@@ -2,7 +2,7 @@
 //! in one word.
 
 use super::auxiliary_pass::{AuxiliaryPass, Generator};
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::parameter::{Parameter, ParameterKind, Place};
@@ -55,15 +55,15 @@ pub fn generator(place: &Place) -> Result<Option<Generator>, Fault> {
 }
 
 impl MethodDefinition for Neighbor {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Mean log-probability of the text, less that of texts that differ in one word.",
         formula: "mean lp(x) - mean_i mean lp(x_i)",
         needs: &[Access::LogProbabilities, Access::Text, Access::Neighbors],
         further_passes: "1 for each neighbour, and 1 for each word of the text where a masked model makes them",
         source: "Mattern et al. 2023, arXiv:2305.18462",
+        parameters: &[&GENERATOR],
+        pdr: PdrPolicy::Accepted { published: false, selects: false, text_alone: false },
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[&GENERATOR];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: false, selects: false, text_alone: false };
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         match &self.generator {

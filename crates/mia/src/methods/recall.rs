@@ -1,7 +1,7 @@
 //! ReCaLL (Xie et al. 2024): how much a prefix of non-members changes the text's log-probability.
 
 use super::auxiliary_pass::{AuxiliaryPass, Texts};
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::parameter::{Parameter, ParameterKind};
 use serde::{Deserialize, Serialize};
@@ -44,15 +44,15 @@ static ALIGN: Parameter = Parameter {
 };
 
 impl MethodDefinition for Recall {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "How much a prefix of non-members changes the text's log-probability.",
         formula: "mean lp(x given prefix) / mean lp(x)",
         needs: &[Access::LogProbabilities, Access::Text, Access::KnownTexts],
         further_passes: "1, of prefix and text",
         source: "ReCaLL: Xie et al. 2024, arXiv:2406.15968",
+        parameters: &[&PREFIX, &ALIGN],
+        pdr: PdrPolicy::Accepted { published: false, selects: false, text_alone: false },
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[&PREFIX, &ALIGN];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: false, selects: false, text_alone: false };
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("prefix", self.prefix.short_digest()), ("align", self.align.to_string())]

@@ -1,7 +1,7 @@
 //! The reference attack: the log-probability of the text, less what a reference model gives it.
 
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, finite};
 use super::parameter::{Parameter, ParameterKind, Place};
@@ -60,15 +60,15 @@ pub fn reference_model(place: &Place) -> Result<Arc<str>, Fault> {
 }
 
 impl MethodDefinition for Ref {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "As loss, less what a reference model gives the same tokens.",
         formula: "mean_t (lp_t - lp_ref_t); with another tokenization mean lp - mean lp_ref, each over its own tokens",
         needs: &[Access::LogProbabilities, Access::ReferenceModel],
         further_passes: "1, by the reference model",
         source: "Carlini et al. 2021, arXiv:2012.07805",
+        parameters: &[&REFERENCE],
+        pdr: PdrPolicy::Accepted { published: true, selects: false, text_alone: true },
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[&REFERENCE];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: true, selects: false, text_alone: true };
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("reference", self.reference.to_string())]

@@ -112,18 +112,18 @@ impl<'de> Deserialize<'de> for MethodObject {
                         return Err(A::Error::duplicate_field(field.name()));
                     }
                     match field {
-                        Field::Common(CommonField::Name) => object.name = map.next_value()?,
-                        Field::Common(CommonField::Truncate) => object.truncate = map.next_value()?,
-                        Field::Common(CommonField::Pdr) => {
-                            object.pdr = map.next_value::<Option<Object<PdrRequest>>>()?.map(|Object(pdr)| pdr);
-                        }
-                        Field::Common(CommonField::Label) => object.label = map.next_value()?,
-                        Field::Common(CommonField::Preset) => object.preset = map.next_value()?,
-                        Field::Common(CommonField::Length) => object.length = map.next_value()?,
                         Field::Parameter(parameter) => {
                             if let Some(value) = map.next_value_seed(parameter.value_type())? {
                                 object.parameters.insert(parameter.name, value);
                             }
+                        }
+                        Field::Common(CommonField::Name) => object.name = map.next_value()?,
+                        Field::Common(CommonField::Truncate) => object.truncate = map.next_value()?,
+                        Field::Common(CommonField::Label) => object.label = map.next_value()?,
+                        Field::Common(CommonField::Preset) => object.preset = map.next_value()?,
+                        Field::Common(CommonField::Length) => object.length = map.next_value()?,
+                        Field::Common(CommonField::Pdr) => {
+                            object.pdr = map.next_value::<Option<Object<PdrRequest>>>()?.map(|Object(pdr)| pdr);
                         }
                     }
                 }

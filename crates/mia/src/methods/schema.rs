@@ -46,7 +46,7 @@ fn method_object() -> RefOr<Schema> {
     let mut schema = MethodObject::schema();
     let RefOr::T(Schema::Object(object)) = &mut schema else { return schema };
     for name in MethodName::VARIANTS {
-        let RefOr::T(Schema::Object(method)) = (name.definition().schema)(&mut Vec::new()) else { continue };
+        let RefOr::T(Schema::Object(method)) = name.schema(&mut Vec::new()) else { continue };
         for parameter in name.definition().parameters {
             // A request has lists and defaults where the method has a number and all of the generator.
             let property = match (parameter.value_type(), method.properties.get(parameter.name)) {
@@ -74,7 +74,7 @@ impl PartialSchema for Parameters {
     fn schema() -> RefOr<Schema> {
         let mut object = ObjectBuilder::new().description(Some("The parameters of all methods; each has its own."));
         for name in MethodName::VARIANTS {
-            let RefOr::T(Schema::Object(parameters)) = (name.definition().schema)(&mut Vec::new()) else { continue };
+            let RefOr::T(Schema::Object(parameters)) = name.schema(&mut Vec::new()) else { continue };
             for (name, property) in parameters.properties {
                 object = object.property(name, optional(property));
             }
@@ -86,7 +86,7 @@ impl PartialSchema for Parameters {
 impl ToSchema for Parameters {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         for name in MethodName::VARIANTS {
-            (name.definition().schema)(schemas);
+            name.schema(schemas);
         }
     }
 }

@@ -26,8 +26,7 @@ impl<'de> Deserialize<'de> for LabelledMethod {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let StoredMethod { label, object, note, .. } = StoredMethod::deserialize(deserializer)?;
         let mut faults = Faults::default();
-        let entry = RequestEntry { object: &object, pointer: "", name_alone: false, scope: None };
-        let mut methods = entry.methods(&mut faults);
+        let mut methods = RequestEntry::new(&object, "", false, None).methods(&mut faults);
         match (methods.pop(), methods.is_empty(), faults.into_vec().first()) {
             (Some((_, mut method)), true, None) => {
                 if let (Some(_), BaseMethod::Ref(reference)) = (note, &mut method.base) {

@@ -1,6 +1,6 @@
 //! SURP (Zhang and Wu 2024): the mean log-probability of unlikely tokens at positions where the model was sure.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities, lowest};
 use super::parameter::{Parameter, ParameterKind, share_selected};
 use super::range::{Fraction, Range, format_number};
@@ -25,16 +25,15 @@ static MAX_ENTROPY: Parameter = Parameter {
 };
 
 impl MethodDefinition for Surp {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Mean log-probability of unlikely tokens at positions where the model was sure.",
         formula: "mean of lp_t over the max(1, floor(k n)) lowest lp_t with entropy_t < max_entropy",
         needs: &[Access::LogProbabilities, Access::FullLogits],
         further_passes: "none",
         source: "SURP: Zhang and Wu 2024, arXiv:2407.21248",
+        parameters: &[&K, &MAX_ENTROPY],
+        pdr: PdrPolicy::Refused("it looks at the positions that entropy picks, wherever they are in the text"),
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[&K, &MAX_ENTROPY];
-    const PDR: PdrPolicy =
-        PdrPolicy::Refused("it looks at the positions that entropy picks, wherever they are in the text");
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("k", self.k.to_string()), ("max_entropy", format_number(self.max_entropy))]

@@ -2,9 +2,8 @@
 //! model does.
 
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameter::Parameter;
 use super::reference::{REFERENCE, differences};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -22,16 +21,16 @@ pub struct Wbc {
 }
 
 impl MethodDefinition for Wbc {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "The share of windows of tokens that the model finds more likely than a reference model does.",
         formula: "share of the n - w + 1 windows of w tokens with sum lp > sum lp_ref, mean over w = 2, 3, 4, 6, 9, 13, \
                   18, 25, 32, 40, each at most n",
         needs: &[Access::LogProbabilities, Access::ReferenceModel],
         further_passes: "1, by the reference model",
         source: "WBC: Chen et al. 2026, arXiv:2601.02751",
+        parameters: &[&REFERENCE],
+        pdr: PdrPolicy::Refused("it counts windows, which belong to no single position"),
     };
-    const PARAMETERS: &'static [&'static Parameter] = &[&REFERENCE];
-    const PDR: PdrPolicy = PdrPolicy::Refused("it counts windows, which belong to no single position");
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("reference", self.reference.to_string())]

@@ -4,4 +4,4 @@ mod settings;
 mod weighting;
 
 pub use settings::{Pdr, PdrRequest, Select};
-pub use weighting::{Curve, Decay, WeightContext, Weighting, WeightingName, dataset_weights, slope};
+pub use weighting::{Curve, Decay, WeightContext, Weighting, dataset_weights, slope};

@@ -1,13 +1,13 @@
 //! A weighting and how its weights are applied, as a client writes it and as it is checked.
 
-use super::weighting::{Curve, Decay, Weighting, WeightingName};
+use super::weighting::{Curve, Decay, Weighting};
 use crate::json::by_name;
 use crate::methods::fault::{Fault, Faults};
 use crate::methods::grid::Grid;
 use crate::methods::range::format_number;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use strum::{EnumString, VariantArray, VariantNames};
+use strum::{EnumString, VariantNames};
 use utoipa::ToSchema;
 
 /// Weights by position or entropy.
@@ -60,8 +60,8 @@ impl PdrRequest {
     /// The weights, one for each value of `alpha`; `None` where there is a fault. `pointer` is that of the request.
     pub fn read(&self, pointer: &str, faults: &mut Faults) -> Option<Vec<Pdr>> {
         let faults_before = faults.len();
-        let weightings = match faults.keep(self.weighting(pointer)) {
-            Some(weighting) => self.weightings(weighting, pointer, faults),
+        let weightings = match faults.keep(self.named(pointer)) {
+            Some(named) => self.weightings(named, pointer, faults),
             None => Vec::new(),
         };
         let (select, normalize) = (self.select.unwrap_or_default(), self.normalize);
@@ -69,37 +69,33 @@ impl PdrRequest {
         (faults.len() == faults_before).then(|| weightings.into_iter().map(pdr).collect())
     }
 
-    /// The weighting that it names.
+    /// A weighting of the name that is given, with parameters of its own.
     ///
     /// # Errors
     /// Where there is none of that name.
-    pub fn weighting(&self, pointer: &str) -> Result<WeightingName, Fault> {
-        let known = WeightingName::VARIANTS;
-        self.decay.parse().map_err(|_| Fault::unknown("decay", &self.decay, known, format!("{pointer}/decay")))
+    pub fn named(&self, pointer: &str) -> Result<Weighting, Fault> {
+        let named = Weighting::NAMED.into_iter().find(|weighting| weighting.name() == self.decay);
+        let known = Weighting::NAMED.map(|weighting| weighting.name());
+        named.ok_or_else(|| Fault::unknown("decay", &self.decay, known, format!("{pointer}/decay")))
     }
 
-    fn weightings(&self, name: WeightingName, pointer: &str, faults: &mut Faults) -> Vec<Weighting> {
-        if !name.takes_alpha() && self.alpha.is_some() {
+    fn weightings(&self, named: Weighting, pointer: &str, faults: &mut Faults) -> Vec<Weighting> {
+        let name = named.name();
+        if named.curve().is_none() && self.alpha.is_some() {
             let detail = format!("`{name}` makes its own weights and takes no alpha");
             faults.push(Fault::new(format!("{pointer}/alpha"), detail));
         }
-        let family = self.family(name, pointer, faults);
-        if self.seed.is_some() && name != WeightingName::Random {
+        let family = self.family(named, pointer, faults);
+        if self.seed.is_some() && !matches!(named, Weighting::Random { .. }) {
             let detail = format!("`{name}` draws nothing and takes no seed");
             faults.push(Fault::new(format!("{pointer}/seed"), detail));
         }
         let seed = self.seed.unwrap_or_default();
-        match name {
-            WeightingName::EntropySample => vec![Weighting::EntropySample],
-            WeightingName::EntropyDataset => vec![Weighting::EntropyDataset],
-            WeightingName::Slope => vec![Weighting::Slope],
-            WeightingName::Linear | WeightingName::Exponential | WeightingName::Polynomial => {
-                self.curves(family, pointer, faults).into_iter().map(Weighting::Decay).collect()
-            }
-            WeightingName::Reverse => {
-                self.curves(family, pointer, faults).into_iter().map(Weighting::Reverse).collect()
-            }
-            WeightingName::Random => {
+        match named {
+            Weighting::EntropySample | Weighting::EntropyDataset | Weighting::Slope => vec![named],
+            Weighting::Decay(_) => self.curves(family, pointer, faults).into_iter().map(Weighting::Decay).collect(),
+            Weighting::Reverse(_) => self.curves(family, pointer, faults).into_iter().map(Weighting::Reverse).collect(),
+            Weighting::Random { .. } => {
                 let random = |curve| Weighting::Random { curve, seed };
                 self.curves(family, pointer, faults).into_iter().map(random).collect()
             }
@@ -107,14 +103,17 @@ impl PdrRequest {
     }
 
     /// The family whose weights are used. Faults: one given where none is taken, or that there is not.
-    fn family(&self, name: WeightingName, pointer: &str, faults: &mut Faults) -> Option<Decay> {
+    fn family(&self, named: Weighting, pointer: &str, faults: &mut Faults) -> Option<Decay> {
         let pointer = format!("{pointer}/family");
         faults.keep(match &self.family {
-            None => Ok(name.decay().unwrap_or(Decay::Linear)),
-            Some(family) if name.takes_family() => {
-                family.parse().map_err(|_| Fault::unknown("family", family, <Decay as VariantNames>::VARIANTS, pointer))
+            None => Ok(named.curve().unwrap_or(Curve::LINEAR).family()),
+            Some(family) if named.takes_family() => {
+                let known = <Decay as VariantNames>::VARIANTS;
+                family.parse().map_err(|_| Fault::unknown("family", family, known, pointer))
             }
-            Some(_) => Err(Fault::new(pointer, format!("`{name}` takes no family; `reverse` and `random` do"))),
+            Some(_) => {
+                Err(Fault::new(pointer, format!("`{}` takes no family; `reverse` and `random` do", named.name())))
+            }
         })
     }
 
@@ -163,10 +162,10 @@ impl Pdr {
     /// The request for it, defaults included. `selects`: whether the method selects tokens, so that `select` means
     /// something.
     pub fn to_request(self, selects: bool) -> PdrRequest {
-        let (name, curve) = (self.weighting.name(), self.weighting.curve());
+        let curve = self.weighting.curve();
         PdrRequest {
-            decay: name.to_string(),
-            family: curve.filter(|_| name.takes_family()).map(|curve| curve.family().to_string()),
+            decay: self.weighting.name().to_owned(),
+            family: curve.filter(|_| self.weighting.takes_family()).map(|curve| curve.family().to_string()),
             alpha: curve.map(|curve| Grid::One(curve.alpha())),
             seed: if let Weighting::Random { seed, .. } = self.weighting { Some(seed) } else { None },
             select: (selects || self.select == Select::Before).then_some(self.select),
@@ -181,7 +180,7 @@ impl fmt::Display for Pdr {
         let name = self.weighting.name();
         let mut parts = Vec::new();
         if let Some(curve) = self.weighting.curve() {
-            if name.takes_family() {
+            if self.weighting.takes_family() {
                 parts.push(format!("family={}", curve.family()));
             }
             parts.push(format!("alpha={}", format_number(curve.alpha())));

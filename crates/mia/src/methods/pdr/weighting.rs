@@ -6,10 +6,10 @@ use crate::methods::range::Range;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
-use strum::{Display, EnumString, VariantArray, VariantNames};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 /// A family of positional decay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, EnumString, VariantArray, VariantNames)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Decay {
     /// `w(t) = 1 - alpha (t-1)/(n-1)` (LPDR).
@@ -116,65 +116,34 @@ pub struct WeightContext<'a> {
     pub dataset: &'a [f64],
 }
 
-/// The kinds of weighting, by the names that clients use and in the order in which they are listed to them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub enum WeightingName {
-    Linear,
-    Exponential,
-    Polynomial,
-    Reverse,
-    Random,
-    EntropySample,
-    EntropyDataset,
-    Slope,
-}
+impl Weighting {
+    /// One of each name, in the order in which they are listed to clients.
+    pub const NAMED: [Weighting; 8] = [
+        Weighting::Decay(Curve::LINEAR),
+        Weighting::Decay(Curve::published(Decay::Exponential, 1.0)),
+        Weighting::Decay(Curve::published(Decay::Polynomial, 1.0)),
+        Weighting::Reverse(Curve::LINEAR),
+        Weighting::Random { curve: Curve::LINEAR, seed: 0 },
+        Weighting::EntropySample,
+        Weighting::EntropyDataset,
+        Weighting::Slope,
+    ];
 
-impl From<Decay> for WeightingName {
-    fn from(family: Decay) -> WeightingName {
-        match family {
-            Decay::Linear => WeightingName::Linear,
-            Decay::Exponential => WeightingName::Exponential,
-            Decay::Polynomial => WeightingName::Polynomial,
-        }
-    }
-}
-
-impl WeightingName {
-    /// The family of a positional decay; `None` for an ablation.
-    pub fn decay(self) -> Option<Decay> {
+    /// The value of `pdr.decay`.
+    pub fn name(&self) -> &'static str {
         match self {
-            WeightingName::Linear => Some(Decay::Linear),
-            WeightingName::Exponential => Some(Decay::Exponential),
-            WeightingName::Polynomial => Some(Decay::Polynomial),
-            WeightingName::Reverse
-            | WeightingName::Random
-            | WeightingName::EntropySample
-            | WeightingName::EntropyDataset
-            | WeightingName::Slope => None,
+            Weighting::Decay(curve) => curve.family.into(),
+            Weighting::Reverse(_) => "reverse",
+            Weighting::Random { .. } => "random",
+            Weighting::EntropySample => "entropy_sample",
+            Weighting::EntropyDataset => "entropy_dataset",
+            Weighting::Slope => "slope",
         }
     }
 
     /// Returns true if it reorders the weights of a family, and so takes `family`.
-    pub fn takes_family(self) -> bool {
-        matches!(self, WeightingName::Reverse | WeightingName::Random)
-    }
-
-    pub fn takes_alpha(self) -> bool {
-        self.takes_family() || self.decay().is_some()
-    }
-}
-
-impl Weighting {
-    pub fn name(&self) -> WeightingName {
-        match self {
-            Weighting::Decay(curve) => curve.family().into(),
-            Weighting::Reverse(_) => WeightingName::Reverse,
-            Weighting::Random { .. } => WeightingName::Random,
-            Weighting::EntropySample => WeightingName::EntropySample,
-            Weighting::EntropyDataset => WeightingName::EntropyDataset,
-            Weighting::Slope => WeightingName::Slope,
-        }
+    pub fn takes_family(&self) -> bool {
+        matches!(self, Weighting::Reverse(_) | Weighting::Random { .. })
     }
 
     /// The decay whose weights it uses, if it uses one.

@@ -5,7 +5,7 @@ use crate::methods::fault::{Fault, Faults};
 use crate::methods::grid::Grid;
 use crate::methods::method::Method;
 use crate::methods::parameter::Place;
-use crate::methods::pdr::{Pdr, PdrRequest, Select, WeightingName};
+use crate::methods::pdr::{Pdr, PdrRequest, Select, Weighting};
 use crate::methods::presets::PresetName;
 use crate::methods::range::{Fraction, format_number};
 use crate::methods::registry::{BaseMethod, MethodName};
@@ -14,16 +14,19 @@ use crate::methods::scope::Scope;
 use crate::methods::value::ParameterValue;
 use strum::VariantArray;
 
-/// One entry of the list, and where it is.
+/// One entry of the list, and where its parameters are read.
 pub struct RequestEntry<'a> {
     pub object: &'a MethodObject,
-    pub pointer: &'a str,
-    pub name_alone: bool,
-    /// Scope of the names in the request; `None` for a method that was stored, whose names were checked before.
-    pub scope: Option<&'a Scope<'a>>,
+    pub place: Place<'a>,
 }
 
-impl RequestEntry<'_> {
+impl<'a> RequestEntry<'a> {
+    /// `name_alone`: the entry is a name and no object. Without a scope it is a stored method.
+    pub fn new(object: &'a MethodObject, pointer: &'a str, name_alone: bool, scope: Option<&'a Scope>) -> Self {
+        let given = &object.parameters;
+        RequestEntry { object, place: Place { given, entry: pointer, name_alone, scope, sweep: 0 } }
+    }
+
     /// Returns its methods with their labels; empty if there is a fault.
     pub fn methods(&self, faults: &mut Faults) -> Vec<(String, Method)> {
         if self.object.preset.is_some() {
@@ -36,7 +39,7 @@ impl RequestEntry<'_> {
     /// The methods of an entry that names one. Everything is checked before the first `?`, so that no fault hides another.
     fn swept(&self, faults: &mut Faults) -> Option<Vec<(String, Method)>> {
         if self.object.length.is_some() {
-            faults.push(self.fault("length", "`length` belongs to a preset"));
+            faults.push(self.place.fault("length", "`length` belongs to a preset"));
         }
         let name = faults.keep(self.name());
         let bases = name.and_then(|name| self.bases(name, faults));
@@ -63,9 +66,9 @@ impl RequestEntry<'_> {
 
     fn name(&self) -> Result<MethodName, Fault> {
         let Some(name) = &self.object.name else {
-            return Err(Fault::new(self.pointer, "missing field `name`, or `preset`"));
+            return Err(Fault::new(self.place.entry, "missing field `name`, or `preset`"));
         };
-        let pointer = if self.name_alone { self.pointer.to_owned() } else { format!("{}/name", self.pointer) };
+        let pointer = self.place.pointer("name");
         if name.parse::<PresetName>().is_ok() {
             let detail = format!("`{name}` is a preset; to ask for it, write {{ \"preset\": \"{name}\", ... }}");
             return Err(Fault::new(pointer, detail));
@@ -77,13 +80,13 @@ impl RequestEntry<'_> {
     fn truncations(&self, faults: &mut Faults) -> Option<Vec<Option<Fraction>>> {
         let Some(shares) = &self.object.truncate else { return Some(vec![None]) };
         if shares.len() == 0 {
-            faults.push(self.fault("truncate", "the list of values is empty"));
+            faults.push(self.place.fault("truncate", "the list of values is empty"));
             return None;
         }
         let fraction = |(share, below): (f64, String)| {
             faults.keep(Fraction::new(share).ok_or_else(|| {
                 let detail = format!("truncate is {share:?}, outside {}", Fraction::RANGE);
-                self.fault(&format!("truncate{below}"), detail)
+                self.place.fault(&format!("truncate{below}"), detail)
             }))
         };
         let fractions: Vec<Option<Fraction>> = shares.values().into_iter().map(fraction).collect();
@@ -98,7 +101,7 @@ impl RequestEntry<'_> {
         for field in all_parameters().into_iter().map(|parameter| parameter.name) {
             if let Some(value) = self.object.parameters.get(field).filter(|_| !takes(field)) {
                 let detail = format!("`{field}` is {value}, but `{name}` takes no such parameter");
-                faults.push(self.fault(field, detail));
+                faults.push(self.place.fault(field, detail));
             }
         }
         let sweep = self.object.parameters.iter().find_map(|(field, value)| match value {
@@ -110,61 +113,40 @@ impl RequestEntry<'_> {
             .map(|index| {
                 let swept = values.get(index).filter(|_| values.len() > 1);
                 let swept = swept.map(|(value, _)| format!("{field}={}", format_number(*value)));
-                (swept, (definition.read)(&Place { sweep: index, ..self.place() }, faults))
+                (swept, name.read(&Place { sweep: index, ..self.place }, faults))
             })
             .collect();
         let bases = bases.into_iter().map(|(swept, base)| Some((swept, base?))).collect::<Option<Vec<_>>>();
         bases.filter(|_| faults.len() == faults_before)
     }
 
-    /// Where the parameters of this entry are read; of a list the first.
-    pub fn place(&self) -> Place<'_> {
-        Place {
-            given: &self.object.parameters,
-            entry: self.pointer,
-            name_alone: self.name_alone,
-            scope: self.scope,
-            sweep: 0,
-        }
-    }
-
-    pub fn fault(&self, field: &str, detail: impl Into<String>) -> Fault {
-        Fault::new(format!("{}/{field}", self.pointer), detail)
-    }
-
     /// One for each value of `alpha`; one without weights where none are asked for. `name` is that of the method, if
     /// it has one.
     fn weights(&self, name: Option<MethodName>, faults: &mut Faults) -> Option<Vec<Option<Pdr>>> {
         let Some(request) = &self.object.pdr else { return Some(vec![None]) };
-        let (faults_before, pointer) = (faults.len(), format!("{}/pdr", self.pointer));
+        let (faults_before, pointer) = (faults.len(), self.place.pointer("pdr"));
         if let Some(name) = name {
-            self.check_method(name, request, request.weighting(&pointer).ok(), faults);
+            self.check_method(name, request, request.named(&pointer).ok(), faults);
         }
         let weights = request.read(&pointer, faults)?;
         (faults.len() == faults_before).then(|| weights.into_iter().map(Some).collect())
     }
 
     /// Checks that such weights make sense on the method.
-    fn check_method(
-        &self,
-        name: MethodName,
-        request: &PdrRequest,
-        weighting: Option<WeightingName>,
-        faults: &mut Faults,
-    ) {
+    fn check_method(&self, name: MethodName, request: &PdrRequest, weighting: Option<Weighting>, faults: &mut Faults) {
         let (selects, text_alone) = match name.definition().pdr {
             PdrPolicy::Accepted { selects, text_alone, .. } => (selects, text_alone),
             PdrPolicy::Refused(reason) => {
-                faults.push(self.fault("pdr", format!("`{name}` takes no weights: {reason}")));
+                faults.push(self.place.fault("pdr", format!("`{name}` takes no weights: {reason}")));
                 return;
             }
         };
         if request.select == Some(Select::Before) && !selects {
             let detail = format!("`select` is `before`, but `{name}` does not select tokens");
-            faults.push(self.fault("pdr/select", detail));
+            faults.push(self.place.fault("pdr/select", detail));
         }
-        if weighting == Some(WeightingName::EntropyDataset) {
-            let detail = if self.scope.is_some_and(|scope| !scope.audit) {
+        if weighting == Some(Weighting::EntropyDataset) {
+            let detail = if self.place.scope.is_some_and(|scope| !scope.audit) {
                 "`entropy_dataset` is made of all texts of an audit, and needs one; `entropy_sample` needs the text alone".to_owned()
             } else if !text_alone {
                 format!(
@@ -173,7 +155,7 @@ impl RequestEntry<'_> {
             } else {
                 return;
             };
-            faults.push(self.fault("pdr/decay", detail));
+            faults.push(self.place.fault("pdr/decay", detail));
         }
     }
 }

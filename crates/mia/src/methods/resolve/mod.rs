@@ -66,7 +66,7 @@ fn resolve_entry(
         MethodRequest::Object(object) => (&**object, false),
     };
     let pointer = format!("/{place}");
-    let resolved = RequestEntry { object, pointer: &pointer, name_alone, scope: Some(scope) }.methods(faults);
+    let resolved = RequestEntry::new(object, &pointer, name_alone, Some(scope)).methods(faults);
     let label_pointer = if object.label.is_some() { format!("{pointer}/label") } else { pointer };
     if let Some(label) = &object.label {
         let chars = label.chars().count();

@@ -15,16 +15,16 @@ impl RequestEntry<'_> {
         self.refuse_parameters(faults);
         let faults_before = faults.len();
         let given = self.object.preset.as_deref().unwrap_or_default();
-        let unknown = |_| Fault::unknown("preset", given, PresetName::VARIANTS, format!("{}/preset", self.pointer));
+        let unknown = |_| Fault::unknown("preset", given, PresetName::VARIANTS, self.place.pointer("preset"));
         let name: Option<PresetName> = faults.keep(given.parse().map_err(unknown));
-        let generator = faults.keep(generator(&self.place()));
+        let generator = faults.keep(generator(&self.place));
         let name = name?;
         self.check_preset(name, faults);
         let length = name.takes_length().then(|| faults.keep(self.length())).flatten();
-        let reference = name.takes_reference().then(|| faults.keep(reference_model(&self.place()))).flatten();
+        let reference = name.takes_reference().then(|| faults.keep(reference_model(&self.place))).flatten();
         let neighbors = match generator? {
             Some(generator) => Some(Some(generator)),
-            None => self.scope.is_some_and(|scope| scope.neighbors).then_some(None),
+            None => self.place.scope.is_some_and(|scope| scope.neighbors).then_some(None),
         };
         (faults.len() == faults_before).then(|| name.methods(length, reference.as_ref(), neighbors))
     }
@@ -38,14 +38,14 @@ impl RequestEntry<'_> {
             (GENERATOR.name, given(GENERATOR.name) && !name.takes_generator()),
         ] {
             if refused {
-                faults.push(self.fault(field, format!("`{name}` takes no {field}")));
+                faults.push(self.place.fault(field, format!("`{name}` takes no {field}")));
             }
         }
-        if name.needs_audit() && self.scope.is_some_and(|scope| !scope.audit) {
+        if name.needs_audit() && self.place.scope.is_some_and(|scope| !scope.audit) {
             let detail = format!(
                 "`{name}` weights tokens by `entropy_dataset`, which is made of all texts of an audit, and needs one"
             );
-            faults.push(self.fault("preset", detail));
+            faults.push(self.place.fault("preset", detail));
         }
     }
 
@@ -53,8 +53,8 @@ impl RequestEntry<'_> {
         let known = "32, 64 or 128, for which the paper gives parameters";
         match self.object.length {
             Some(length) if LENGTHS.contains(&length) => Ok(length),
-            Some(length) => Err(self.fault("length", format!("length is {length}; it must be {known}"))),
-            None => Err(self.fault("length", format!("length is missing: {known}"))),
+            Some(length) => Err(self.place.fault("length", format!("length is {length}; it must be {known}"))),
+            None => Err(self.place.fault("length", format!("length is missing: {known}"))),
         }
     }
 
@@ -71,7 +71,7 @@ impl RequestEntry<'_> {
         let taken = [REFERENCE.name, GENERATOR.name];
         let parameters = parameters.keys().copied().filter(|field| !taken.contains(field));
         for field in common.chain(parameters) {
-            faults.push(self.fault(field, format!("a preset takes no `{field}`")));
+            faults.push(self.place.fault(field, format!("a preset takes no `{field}`")));
         }
     }
 }

@@ -158,13 +158,12 @@ fn the_catalogue_says_what_is_enforced() {
             assert_eq!(weighted[0].method.baseline().as_ref(), Some(&plain[0].method));
         }
     }
-    for (entry, name) in catalogue["decays"].as_array().into_iter().flatten().zip(WeightingName::VARIANTS) {
-        assert_eq!(entry["name"], name.to_string());
-        assert_eq!(name.to_string().parse(), Ok(*name));
+    for (entry, weighting) in catalogue["decays"].as_array().into_iter().flatten().zip(Weighting::NAMED) {
+        assert_eq!(entry["name"], weighting.name());
         let alpha = entry["parameters"].as_array().expect("parameters").iter().find(|p| p["name"] == "alpha");
-        assert_eq!(alpha.is_some(), name.takes_alpha());
-        if let Some(family) = name.decay() {
-            let range = serde_json::to_value(family.alpha_range()).expect("JSON");
+        assert_eq!(alpha.is_some(), weighting.curve().is_some());
+        if let Weighting::Decay(curve) = weighting {
+            let range = serde_json::to_value(curve.family().alpha_range()).expect("JSON");
             assert_eq!(alpha.expect("an alpha")["range"], range);
         }
     }
