@@ -24,13 +24,13 @@ pub struct ConRecall {
 static NON_MEMBERS: Parameter = Parameter {
     name: "non_members",
     kind: ParameterKind::PrefixTexts,
-    description: "Non-members that are put before the text",
+    description: "Non-members that are put before the text, 1 to 256, none of them scored.",
 };
 
 static MEMBERS: Parameter = Parameter {
     name: "members",
     kind: ParameterKind::PrefixTexts,
-    description: "Members that are put before the text",
+    description: "Members that are put before the text, 1 to 256, none of them scored.",
 };
 
 static GAMMA: Parameter = Parameter {

@@ -36,7 +36,8 @@ pub enum WithoutLosses {
 static WITHOUT_LOSSES: Parameter = Parameter {
     name: "without_losses",
     kind: ParameterKind::Choice(WithoutLosses::VARIANTS),
-    description: "`error` gives such a text no score, `zero` gives it 0 as the authors' code does, which ranks the strongest members last.",
+    description: "Score of a text without losses: `error` gives it none, `zero` gives it 0 as the authors' code does, which ranks the \
+                  strongest members last.",
 };
 
 impl MethodDefinition for Ez {

@@ -60,7 +60,8 @@ static SPLIT: Parameter = Parameter {
 static SEEDS: Parameter = Parameter {
     name: "seeds",
     kind: ParameterKind::Seed,
-    description: "With `split`: seed of the split and of the tuning. A list makes a method for each, and the report has their mean.",
+    description: "With `split`: seed of the split and of the tuning, 42 if left out. A list makes a method for each, and the \
+                  report has their mean.",
 };
 
 static SCORE: Parameter = Parameter {

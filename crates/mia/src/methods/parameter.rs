@@ -3,7 +3,7 @@
 //! A method's file declares its parameters, each once, as a [`Parameter`].
 
 use super::fault::Fault;
-use super::grid::Grid;
+use super::grid::{EMPTY, Grid};
 use super::range::{Fraction, Range};
 use super::scope::Scope;
 use super::value::{GivenParameters, MAX_PREFIX_TEXTS, ParameterValue, ValueType};
@@ -182,10 +182,7 @@ impl Parameter {
                 ParameterEntry { values: Some(names.iter().map(|name| json!(name)).collect()), ..entry }
             }
             ParameterKind::Seed => entry,
-            ParameterKind::PrefixTexts => {
-                let description = format!("{}, 1 to {MAX_PREFIX_TEXTS}, none of them scored.", self.description);
-                ParameterEntry { required: true, description, ..entry }
-            }
+            ParameterKind::PrefixTexts => ParameterEntry { required: true, ..entry },
             ParameterKind::Checked { required, range, .. } => ParameterEntry { required, range, ..entry },
         }
     }
@@ -237,12 +234,12 @@ impl Place<'_> {
     fn swept(&self, field: &str, grid: &Grid) -> Result<(f64, String), Fault> {
         match grid.values().get(self.sweep) {
             Some((value, below)) => Ok((*value, format!("{}{below}", self.pointer(field)))),
-            None => Err(self.fault(field, "the list of values is empty")),
+            None => Err(self.fault(field, EMPTY)),
         }
     }
 }
 
-/// One parameter, as clients are told of it.
+/// One parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = Parameter)]
 pub struct ParameterEntry {

@@ -33,7 +33,7 @@ pub enum Align {
 static PREFIX: Parameter = Parameter {
     name: "prefix",
     kind: ParameterKind::PrefixTexts,
-    description: "Non-members that are put before the text",
+    description: "Non-members that are put before the text, 1 to 256, none of them scored.",
 };
 
 static ALIGN: Parameter = Parameter {

@@ -1,6 +1,6 @@
 //! The schemas of the OpenAPI document that are put together from the parameters of all methods.
 
-use super::grid::{Grid, described};
+use super::grid::Grid;
 use super::registry::MethodName;
 use super::request::{MethodObject, MethodRequest};
 use super::value::{GeneratorRequest, ValueType};
@@ -91,8 +91,27 @@ impl ToSchema for Parameters {
     }
 }
 
+/// The schema with a description.
+fn described(schema: RefOr<Schema>, description: impl Into<String>) -> RefOr<Schema> {
+    match schema {
+        RefOr::Ref(mut reference) => {
+            reference.description = description.into();
+            RefOr::Ref(reference)
+        }
+        RefOr::T(Schema::Object(mut object)) => {
+            object.description = Some(description.into());
+            RefOr::T(Schema::Object(object))
+        }
+        RefOr::T(Schema::Array(mut array)) => {
+            array.description = Some(description.into());
+            RefOr::T(Schema::Array(array))
+        }
+        RefOr::T(other) => RefOr::T(other),
+    }
+}
+
 /// The schema of a field that may be left out or null.
-pub fn optional(schema: RefOr<Schema>) -> RefOr<Schema> {
+fn optional(schema: RefOr<Schema>) -> RefOr<Schema> {
     let or_null = |schema_type: SchemaType| match schema_type {
         SchemaType::Type(one) => SchemaType::from_iter([one, Type::Null]),
         several => several,
@@ -100,21 +119,15 @@ pub fn optional(schema: RefOr<Schema>) -> RefOr<Schema> {
     RefOr::T(match schema {
         RefOr::Ref(reference) => {
             let null = ObjectBuilder::new().schema_type(Type::Null);
-            Schema::OneOf(OneOfBuilder::new().item(reference).item(null).default(Some(Value::Null)).build())
+            Schema::OneOf(OneOfBuilder::new().item(reference).item(null).build())
         }
         RefOr::T(Schema::Object(mut object)) => {
             object.schema_type = or_null(object.schema_type);
-            object.default = Some(Value::Null);
             Schema::Object(object)
         }
         RefOr::T(Schema::Array(mut array)) => {
             array.schema_type = or_null(array.schema_type);
-            array.default = Some(Value::Null);
             Schema::Array(array)
-        }
-        RefOr::T(Schema::OneOf(mut one_of)) => {
-            one_of.default = Some(Value::Null);
-            Schema::OneOf(one_of)
         }
         RefOr::T(other) => other,
     })

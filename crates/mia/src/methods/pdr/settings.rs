@@ -59,11 +59,9 @@ impl TryFrom<String> for Select {
 impl PdrRequest {
     /// The weights, one for each value of `alpha`; `None` where there is a fault. `pointer` is that of the request.
     pub fn read(&self, pointer: &str, faults: &mut Faults) -> Option<Vec<Pdr>> {
+        let named = faults.keep(self.named(pointer))?;
         let faults_before = faults.len();
-        let weightings = match faults.keep(self.named(pointer)) {
-            Some(named) => self.weightings(named, pointer, faults),
-            None => Vec::new(),
-        };
+        let weightings = self.weightings(named, pointer, faults)?;
         let (select, normalize) = (self.select.unwrap_or_default(), self.normalize);
         let pdr = |weighting| Pdr { weighting, select, normalize };
         (faults.len() == faults_before).then(|| weightings.into_iter().map(pdr).collect())
@@ -79,33 +77,33 @@ impl PdrRequest {
         named.ok_or_else(|| Fault::unknown("decay", &self.decay, known, format!("{pointer}/decay")))
     }
 
-    fn weightings(&self, named: Weighting, pointer: &str, faults: &mut Faults) -> Vec<Weighting> {
+    /// Everything is checked before the first `?`, so that no fault hides another.
+    fn weightings(&self, named: Weighting, pointer: &str, faults: &mut Faults) -> Option<Vec<Weighting>> {
         let name = named.name();
         if named.curve().is_none() && self.alpha.is_some() {
             let detail = format!("`{name}` makes its own weights and takes no alpha");
             faults.push(Fault::new(format!("{pointer}/alpha"), detail));
         }
-        let family = self.family(named, pointer, faults);
+        let family = faults.keep(self.family(named, format!("{pointer}/family")));
         if self.seed.is_some() && !matches!(named, Weighting::Random { .. }) {
             let detail = format!("`{name}` draws nothing and takes no seed");
             faults.push(Fault::new(format!("{pointer}/seed"), detail));
         }
-        let seed = self.seed.unwrap_or_default();
-        match named {
-            Weighting::EntropySample | Weighting::EntropyDataset | Weighting::Slope => vec![named],
-            Weighting::Decay(_) => self.curves(family, pointer, faults).into_iter().map(Weighting::Decay).collect(),
-            Weighting::Reverse(_) => self.curves(family, pointer, faults).into_iter().map(Weighting::Reverse).collect(),
-            Weighting::Random { .. } => {
-                let random = |curve| Weighting::Random { curve, seed };
-                self.curves(family, pointer, faults).into_iter().map(random).collect()
-            }
+        if named.curve().is_none() {
+            return Some(vec![named]);
         }
+        let seed = self.seed.unwrap_or_default();
+        let weighting = |curve| match named {
+            Weighting::Reverse(_) => Weighting::Reverse(curve),
+            Weighting::Random { .. } => Weighting::Random { curve, seed },
+            _ => Weighting::Decay(curve),
+        };
+        Some(self.curves(family, &format!("{pointer}/alpha"), faults)?.into_iter().map(weighting).collect())
     }
 
-    /// The family whose weights are used. Faults: one given where none is taken, or that there is not.
-    fn family(&self, named: Weighting, pointer: &str, faults: &mut Faults) -> Option<Decay> {
-        let pointer = format!("{pointer}/family");
-        faults.keep(match &self.family {
+    /// The family whose weights are used.
+    fn family(&self, named: Weighting, pointer: String) -> Result<Decay, Fault> {
+        match &self.family {
             None => Ok(named.curve().unwrap_or(Curve::LINEAR).family()),
             Some(family) if named.takes_family() => {
                 let known = <Decay as VariantNames>::VARIANTS;
@@ -114,29 +112,23 @@ impl PdrRequest {
             Some(_) => {
                 Err(Fault::new(pointer, format!("`{}` takes no family; `reverse` and `random` do", named.name())))
             }
-        })
+        }
     }
 
-    /// The curves of the values of `alpha`. Faults: none, or one out of the range of the family.
-    fn curves(&self, family: Option<Decay>, pointer: &str, faults: &mut Faults) -> Vec<Curve> {
-        let pointer = format!("{pointer}/alpha");
+    /// The curves of the values of `alpha`, in the range of the family.
+    fn curves(&self, family: Option<Decay>, pointer: &str, faults: &mut Faults) -> Option<Vec<Curve>> {
+        let range = family.map(Decay::alpha_range);
         let Some(alphas) = &self.alpha else {
-            let range = family.map_or(String::new(), |family| format!(" in {}", family.alpha_range()));
-            let detail = format!("alpha is missing: `{}` takes a number{range}", self.decay);
-            faults.push(Fault::new(pointer, detail));
-            return Vec::new();
+            let range = range.map_or(String::new(), |range| format!(" in {range}"));
+            faults.push(Fault::new(pointer, format!("alpha is missing: `{}` takes a number{range}", self.decay)));
+            return None;
         };
-        if alphas.len() == 0 {
-            faults.push(Fault::new(pointer.as_str(), "the list of values is empty"));
-        }
-        let Some(family) = family else { return Vec::new() };
-        let curve = |(alpha, below): (f64, String)| {
-            faults.keep(Curve::new(family, alpha).ok_or_else(|| {
-                let detail = format!("alpha is {alpha:?}, outside {} for {family} decay", family.alpha_range());
-                Fault::new(format!("{pointer}{below}"), detail)
-            }))
+        let curve = |family: Decay, alpha| {
+            let outside = || format!("alpha is {alpha:?}, outside {} for {family} decay", family.alpha_range());
+            Curve::new(family, alpha).ok_or_else(outside)
         };
-        alphas.values().into_iter().filter_map(curve).collect()
+        let curves = |alpha| family.map(|family| curve(family, alpha)).transpose();
+        alphas.checked(pointer, faults, curves)?.into_iter().collect()
     }
 }
 

@@ -79,18 +79,10 @@ impl<'a> RequestEntry<'a> {
     /// One for each value of `truncate`; one without truncation where none is asked for.
     fn truncations(&self, faults: &mut Faults) -> Option<Vec<Option<Fraction>>> {
         let Some(shares) = &self.object.truncate else { return Some(vec![None]) };
-        if shares.len() == 0 {
-            faults.push(self.place.fault("truncate", "the list of values is empty"));
-            return None;
-        }
-        let fraction = |(share, below): (f64, String)| {
-            faults.keep(Fraction::new(share).ok_or_else(|| {
-                let detail = format!("truncate is {share:?}, outside {}", Fraction::RANGE);
-                self.place.fault(&format!("truncate{below}"), detail)
-            }))
+        let share = |share| {
+            Fraction::new(share).map(Some).ok_or_else(|| format!("truncate is {share:?}, outside {}", Fraction::RANGE))
         };
-        let fractions: Vec<Option<Fraction>> = shares.values().into_iter().map(fraction).collect();
-        fractions.iter().all(Option::is_some).then_some(fractions)
+        shares.checked(&self.place.pointer("truncate"), faults, share)
     }
 
     /// The method for each value of the parameter that is swept, with that value as labels write it where there are
