@@ -32,8 +32,7 @@ impl Method {
     pub fn baseline(&self) -> Option<Method> {
         match &self.base {
             BaseMethod::Fsd(fsd) => {
-                let base = BaseMethod::from(fsd.score.base.clone());
-                Some(Method { base, truncate: self.truncate, pdr: fsd.score.pdr })
+                Some(Method { base: (&fsd.score).into(), truncate: self.truncate, pdr: fsd.score.pdr })
             }
             _ => self.pdr.map(|_| Method { pdr: None, ..self.clone() }),
         }
@@ -51,7 +50,7 @@ impl Method {
     /// Returns true if it is computed from the model's whole distribution at each token, not from log-probabilities alone.
     pub fn needs_full_logits(&self) -> bool {
         let of_tuned = match &self.base {
-            BaseMethod::Fsd(fsd) => Some(BaseMethod::from(fsd.score.base.clone()).name()),
+            BaseMethod::Fsd(fsd) => Some(BaseMethod::from(&fsd.score).name()),
             _ => None,
         };
         let needs = |name: MethodName| name.definition().needs.contains(&Access::FullLogits);

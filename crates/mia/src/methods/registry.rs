@@ -8,7 +8,8 @@ use super::definition::{Definition, MethodDefinition};
 use super::fault::Faults;
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::parameter::Place;
-use super::tuned_score::TunedBase;
+use super::range::Fraction;
+use super::tuned_score::{TunedBase, TunedScore};
 use serde::Serialize;
 use strum::{Display, EnumString, VariantArray};
 use utoipa::openapi::{RefOr, Schema};
@@ -125,12 +126,12 @@ registry! {
     fsd::Fsd,
 }
 
-impl From<TunedBase> for BaseMethod {
-    fn from(base: TunedBase) -> BaseMethod {
-        match base {
-            TunedBase::Loss(method) => method.into(),
-            TunedBase::MinK(method) => method.into(),
-            TunedBase::MinKPlusPlus(method) => method.into(),
+impl From<&TunedScore> for BaseMethod {
+    fn from(score: &TunedScore) -> BaseMethod {
+        match (score.base, score.k.unwrap_or(Fraction::FIFTH)) {
+            (TunedBase::Loss, _) => super::loss::Loss.into(),
+            (TunedBase::MinK, k) => super::min_k::MinK { k }.into(),
+            (TunedBase::MinKPlusPlus, k) => super::min_k_plus_plus::MinKPlusPlus { k }.into(),
         }
     }
 }

@@ -11,46 +11,25 @@ use super::range::Fraction;
 use super::value::TunedScoreRequest;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use strum::{Display, EnumString, VariantNames};
 
 /// A score of a text under one model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "TunedScoreRequest", into = "TunedScoreRequest")]
 pub struct TunedScore {
     pub base: TunedBase,
+    /// Share of tokens that `base` selects, if it selects some.
+    pub k: Option<Fraction>,
     pub pdr: Option<Pdr>,
 }
 
 /// The methods that may be compared before and after tuning.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum TunedBase {
-    Loss(Loss),
-    MinK(MinK),
-    MinKPlusPlus(MinKPlusPlus),
-}
-
-impl TunedBase {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Loss(_) => "loss",
-            Self::MinK(_) => "min_k",
-            Self::MinKPlusPlus(_) => "min_k_plus_plus",
-        }
-    }
-
-    fn k(&self) -> Option<Fraction> {
-        match self {
-            Self::Loss(_) => None,
-            Self::MinK(MinK { k }) | Self::MinKPlusPlus(MinKPlusPlus { k }) => Some(*k),
-        }
-    }
-
-    fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
-        match self {
-            Self::Loss(method) => method.evaluate(input),
-            Self::MinK(method) => method.evaluate(input),
-            Self::MinKPlusPlus(method) => method.evaluate(input),
-        }
-    }
+    Loss,
+    MinK,
+    MinKPlusPlus,
 }
 
 impl TunedScore {
@@ -59,13 +38,39 @@ impl TunedScore {
     /// # Errors
     /// The first fault.
     pub fn read(request: &TunedScoreRequest, pointer: &str) -> Result<Self, Fault> {
-        let base = TunedBase::read(request, pointer)?;
+        let fault = |field: &str, detail: String| Fault::new(format!("{pointer}/{field}"), detail);
+        let name = &request.name;
+        let unknown = |_| Fault::unknown("score", name, TunedBase::VARIANTS, format!("{pointer}/name"));
+        let base: TunedBase = name.parse().map_err(unknown)?;
+        let k = match (base, request.k) {
+            (TunedBase::Loss, None) => None,
+            (TunedBase::Loss, Some(_)) => return Err(fault("k", "`loss` takes no `k`".to_owned())),
+            (TunedBase::MinK | TunedBase::MinKPlusPlus, k) => {
+                let k = k.unwrap_or(Fraction::FIFTH.get());
+                let outside = || fault("k", format!("k is {k:?}, outside {}", Fraction::RANGE));
+                Some(Fraction::new(k).ok_or_else(outside)?)
+            }
+        };
         let pdr = request.pdr.as_ref().map(|request| one(request, &format!("{pointer}/pdr"))).transpose()?;
-        if let (TunedBase::Loss(_), Some(Pdr { select: Select::Before, .. })) = (&base, pdr) {
-            let detail = "`select` is `before`, but `loss` does not select tokens";
-            return Err(Fault::new(format!("{pointer}/pdr/select"), detail));
+        if let (TunedBase::Loss, Some(Pdr { select: Select::Before, .. })) = (base, pdr) {
+            return Err(fault("pdr/select", "`select` is `before`, but `loss` does not select tokens".to_owned()));
         }
-        Ok(TunedScore { base, pdr })
+        Ok(TunedScore { base, k, pdr })
+    }
+
+    /// The score of a text by the statistics of one model.
+    pub fn evaluate(&self, text: &TextStats, truncate: Option<Fraction>) -> Result<f64, ScoreError> {
+        let input = FormulaInput { text, truncate, pdr: self.pdr };
+        let k = self.k.unwrap_or(Fraction::FIFTH);
+        let outcome = match self.base {
+            TunedBase::Loss => Loss.evaluate(&input),
+            TunedBase::MinK => MinK { k }.evaluate(&input),
+            TunedBase::MinKPlusPlus => MinKPlusPlus { k }.evaluate(&input),
+        };
+        match outcome? {
+            Outcome::Sum(sum) => sum.quotient(),
+            Outcome::Value(value) => Ok(value),
+        }
     }
 }
 
@@ -79,30 +84,9 @@ impl TryFrom<TunedScoreRequest> for TunedScore {
 
 impl From<TunedScore> for TunedScoreRequest {
     /// Defaults included.
-    fn from(TunedScore { base, pdr }: TunedScore) -> TunedScoreRequest {
-        let k = base.k();
+    fn from(TunedScore { base, k, pdr }: TunedScore) -> TunedScoreRequest {
         let pdr = pdr.map(|pdr| pdr.to_request(k.is_some()));
-        TunedScoreRequest { name: base.name().to_owned(), k: k.map(Fraction::get), pdr }
-    }
-}
-
-impl TunedBase {
-    fn read(request: &TunedScoreRequest, pointer: &str) -> Result<Self, Fault> {
-        let share = || {
-            let k = request.k.unwrap_or(Fraction::FIFTH.get());
-            let outside = || Fault::new(format!("{pointer}/k"), format!("k is {k:?}, outside {}", Fraction::RANGE));
-            Fraction::new(k).ok_or_else(outside)
-        };
-        match request.name.as_str() {
-            "loss" if request.k.is_some() => Err(Fault::new(format!("{pointer}/k"), "`loss` takes no `k`")),
-            "loss" => Ok(TunedBase::Loss(Loss)),
-            "min_k" => Ok(TunedBase::MinK(MinK { k: share()? })),
-            "min_k_plus_plus" => Ok(TunedBase::MinKPlusPlus(MinKPlusPlus { k: share()? })),
-            other => {
-                let known = ["loss", "min_k", "min_k_plus_plus"];
-                Err(Fault::unknown("score", other, known, format!("{pointer}/name")))
-            }
-        }
+        TunedScoreRequest { name: base.to_string(), k: k.map(Fraction::get), pdr }
     }
 }
 
@@ -126,24 +110,11 @@ fn one(request: &PdrRequest, pointer: &str) -> Result<Pdr, Fault> {
     }
 }
 
-impl TunedScore {
-    /// The score of a text by the statistics of one model.
-    ///
-    /// # Errors
-    /// Where the text has no score.
-    pub fn evaluate(&self, text: &TextStats, truncate: Option<Fraction>) -> Result<f64, ScoreError> {
-        match self.base.evaluate(&FormulaInput { text, truncate, pdr: self.pdr })? {
-            Outcome::Sum(sum) => sum.quotient(),
-            Outcome::Value(value) => Ok(value),
-        }
-    }
-}
-
 /// The part of a label: `min_k(k=0.2)+linear(alpha=1)`.
 impl fmt::Display for TunedScore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.base.name())?;
-        if let Some(k) = self.base.k() {
+        write!(f, "{}", self.base)?;
+        if let Some(k) = self.k {
             write!(f, "(k={k})")?;
         }
         self.pdr.map_or(Ok(()), |pdr| write!(f, "+{pdr}"))

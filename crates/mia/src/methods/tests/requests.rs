@@ -1,34 +1,7 @@
 //! Requests: how they read, what is refused, what is echoed.
 
 use super::*;
-use serde_json::{Value, json};
-
-pub fn parse(methods: Value) -> Vec<MethodRequest> {
-    serde_json::from_value(methods).expect("well-typed methods")
-}
-
-pub fn scope() -> Scope<'static> {
-    let models = vec!["small", "bert", "small:tuned"];
-    Scope { models, model: Some("small"), reference: Some("small"), token_counts: vec!["c4"], ..Scope::default() }
-}
-
-pub fn resolved(methods: Value) -> Vec<LabelledMethod> {
-    resolve(&parse(methods), &scope()).expect("valid methods")
-}
-
-/// Pointers of the faults, each detail checked to contain the given words.
-#[track_caller]
-pub fn assert_faults(methods: Value, expected: &[(&str, &[&str])]) {
-    let faults = resolve(&parse(methods), &scope()).expect_err("faults");
-    let pointers: Vec<&str> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
-    let expected_pointers: Vec<&str> = expected.iter().map(|(pointer, _)| *pointer).collect();
-    assert_eq!(pointers, expected_pointers, "{faults:#?}");
-    for (fault, (_, words)) in faults.iter().zip(expected) {
-        for word in *words {
-            assert!(fault.detail.contains(word), "{word} is not in {fault:?}");
-        }
-    }
-}
+use serde_json::json;
 
 #[test]
 fn the_echo_has_every_parameter() {
@@ -54,9 +27,8 @@ fn the_echo_has_every_parameter() {
 #[test]
 fn default_methods_are_plain_and_linear() {
     let defaults = default_methods();
-    let labels: Vec<&str> = defaults.iter().map(|method| &*method.label).collect();
     assert_eq!(
-        labels,
+        labels(&defaults),
         [
             "loss",
             "zlib",
@@ -231,7 +203,6 @@ fn a_list_of_truncations_is_swept() {
         { "name": "loss", "truncate": [0.25], "label": "start" },
         { "name": "loss", "truncate": [0.25, 0.5], "label": "cut" },
     ]));
-    let labels: Vec<&str> = methods.iter().map(|method| &*method.label).collect();
     let expected = [
         "min_k(k=0.1,truncate=0.5)+linear(alpha=0.3)",
         "min_k(k=0.1,truncate=0.5)+linear(alpha=1)",
@@ -245,7 +216,7 @@ fn a_list_of_truncations_is_swept() {
         "cut(truncate=0.25)",
         "cut(truncate=0.5)",
     ];
-    assert_eq!(labels, expected);
+    assert_eq!(labels(&methods), expected);
     assert_eq!(methods[10].method, truncated(loss(), 0.5));
     assert_faults(
         json!([{ "name": "loss", "truncate": [0.5, 1.5, 0] }, { "name": "zlib", "truncate": [] }]),
