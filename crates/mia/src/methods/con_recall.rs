@@ -5,6 +5,7 @@ use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::parameter::{Parameter, ParameterKind};
 use super::range::{Range, format_number};
+use super::value::ValueType;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -35,7 +36,7 @@ static MEMBERS: Parameter = Parameter {
 
 static GAMMA: Parameter = Parameter {
     name: "gamma",
-    kind: ParameterKind::Number { range: Range::from_zero(), default: 0.5 },
+    kind: ParameterKind::Number { value_type: ValueType::Number, range: Range::from_zero(), default: 0.5 },
     description: "Weight of what members do to the text.",
 };
 

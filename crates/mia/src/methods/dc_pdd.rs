@@ -4,7 +4,7 @@ use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, finite};
 use super::parameter::{Parameter, ParameterKind, Place};
-use super::range::{Range, format_number};
+use super::range::Range;
 use super::value::ValueType;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ static COUNTS: Parameter = Parameter {
 
 static A: Parameter = Parameter {
     name: "a",
-    kind: ParameterKind::Number { range: Range::above_zero(), default: 0.01 },
+    kind: ParameterKind::Number { value_type: ValueType::Number, range: Range::above_zero(), default: 0.01 },
     description: "The most that a token contributes.",
 };
 
@@ -63,10 +63,6 @@ impl MethodDefinition for DcPdd {
         parameters: &[&COUNTS, &A],
         pdr: PdrPolicy::Refused("it looks at first occurrences and caps them, which already depends on position"),
     };
-
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        vec![("counts", self.counts.to_string()), ("a", format_number(self.a))]
-    }
 
     fn token_counts(&self) -> Option<&str> {
         Some(&self.counts)

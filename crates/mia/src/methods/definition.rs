@@ -4,6 +4,7 @@ use super::auxiliary_pass::AuxiliaryPass;
 use super::fault::{Fault, Faults};
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::parameter::{Parameter, Place};
+use super::range::format_number;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -11,7 +12,7 @@ use utoipa::ToSchema;
 
 /// A method, before truncation and weights. The implementing type holds the method's parameters, in the fields that a
 /// request gives them in: it is read from the values of its [`parameters`](Definition::parameters), and serialises as them.
-pub trait MethodDefinition: DeserializeOwned {
+pub trait MethodDefinition: DeserializeOwned + Serialize {
     /// Properties that do not depend on the parameters.
     const DEFINITION: Definition;
 
@@ -42,7 +43,17 @@ pub trait MethodDefinition: DeserializeOwned {
     }
 
     /// The parameters as labels write them: name and value, in order. They must tell any two values of the type apart.
-    fn label_parts(&self) -> Vec<(&'static str, String)>;
+    fn label_parts(&self) -> Vec<(&'static str, String)> {
+        let values = serde_json::to_value(self).unwrap_or_default();
+        let part = |parameter: &&'static Parameter| {
+            let value = match values.get(parameter.name)? {
+                Value::String(text) => text.clone(),
+                value => value.as_f64().map_or_else(|| value.to_string(), format_number),
+            };
+            Some((parameter.name, value))
+        };
+        Self::DEFINITION.parameters.iter().filter_map(part).collect()
+    }
 
     /// The forward passes that the method needs beside the one over the text itself, each with the field of the request
     /// that asks for it. A pass that the formula reads and that is not listed here is an internal error.

@@ -4,7 +4,8 @@
 use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance, lowest};
 use super::parameter::{K_FIFTH, Parameter, ParameterKind};
-use super::range::Fraction;
+use super::range::{Fraction, Range};
+use super::value::ValueType;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -19,7 +20,7 @@ pub struct GapK {
 
 static WINDOW: Parameter = Parameter {
     name: "window",
-    kind: ParameterKind::Integer { minimum: 1, maximum: 64, default: 3 },
+    kind: ParameterKind::Number { value_type: ValueType::Integer, range: Range::between(1.0, 64.0), default: 3.0 },
     description: "Values in a moving average; shorter texts are not averaged.",
 };
 
@@ -34,10 +35,6 @@ impl MethodDefinition for GapK {
         parameters: &[&K_FIFTH, &WINDOW],
         pdr: PdrPolicy::Refused("its values are moving averages, which belong to no single position"),
     };
-
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        vec![("k", self.k.to_string()), ("window", self.window.to_string())]
-    }
 
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         let gaps =

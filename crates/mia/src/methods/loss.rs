@@ -20,10 +20,6 @@ impl MethodDefinition for Loss {
         pdr: PdrPolicy::Accepted { published: true, selects: false, text_alone: true },
     };
 
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         input.sum(&log_probabilities(input.tokens()?)?).map(Outcome::Sum)
     }

@@ -21,10 +21,6 @@ impl MethodDefinition for Lowercase {
         pdr: PdrPolicy::Accepted { published: false, selects: false, text_alone: false },
     };
 
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-
     fn passes(&self) -> Vec<(&'static str, AuxiliaryPass)> {
         vec![("name", AuxiliaryPass::Lowercase)]
     }

@@ -25,10 +25,6 @@ impl MethodDefinition for MaxK {
         pdr: PdrPolicy::Accepted { published: false, selects: true, text_alone: true },
     };
 
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        vec![("k", self.k.to_string())]
-    }
-
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         let values = log_probabilities(input.tokens()?)?;
         input.sum_of_selected(&values, |values| highest(values, self.k.count(values.len()))).map(Outcome::Sum)

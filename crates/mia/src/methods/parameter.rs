@@ -22,7 +22,7 @@ pub static K_FIFTH: Parameter = share_selected(Fraction::FIFTH);
 pub const fn share_selected(default: Fraction) -> Parameter {
     Parameter {
         name: "k",
-        kind: ParameterKind::Share { default },
+        kind: ParameterKind::Number { value_type: ValueType::Grid, range: Fraction::RANGE, default: default.get() },
         description: "Share of the tokens that is selected, in (0, 1]; of equal values the earlier.",
     }
 }
@@ -40,12 +40,8 @@ pub struct Parameter {
 /// The type of a parameter, the values that it accepts and its default.
 #[derive(Debug)]
 pub enum ParameterKind {
-    /// A share in (0, 1], or a list of them to sweep over.
-    Share { default: Fraction },
-    /// A number within a range.
-    Number { range: Range, default: f64 },
-    /// A whole number within a range; both ends are inside.
-    Integer { minimum: usize, maximum: usize, default: usize },
+    /// A number within a range. Of type [`ValueType::Grid`] it may be a list to sweep over.
+    Number { value_type: ValueType, range: Range, default: f64 },
     /// One of these names; the first if none is given.
     Choice(&'static [&'static str]),
     /// A whole number, or a list of them to sweep over. It may be left out.
@@ -66,12 +62,10 @@ impl Parameter {
     /// The JSON type of its value in a request.
     pub fn value_type(&self) -> ValueType {
         match self.kind {
-            ParameterKind::Share { .. } | ParameterKind::Seed => ValueType::Grid,
-            ParameterKind::Number { .. } => ValueType::Number,
-            ParameterKind::Integer { .. } => ValueType::Integer,
+            ParameterKind::Number { value_type, .. } | ParameterKind::Checked { value_type, .. } => value_type,
             ParameterKind::Choice(_) => ValueType::String,
+            ParameterKind::Seed => ValueType::Grid,
             ParameterKind::PrefixTexts => ValueType::Strings,
-            ParameterKind::Checked { value_type, .. } => value_type,
         }
     }
 
@@ -87,16 +81,15 @@ impl Parameter {
                 Err(place.fault(self.name, format!("missing field `{}`: texts to put before the text", self.name)))
             }
             (_, None) => Ok(self.default()),
-            (ParameterKind::Share { .. }, Some(ParameterValue::Grid(grid))) => {
-                let (share, pointer) = place.swept(self.name, grid)?;
-                self.within(share, share, &Fraction::RANGE, pointer)
+            (ParameterKind::Number { range, .. }, Some(ParameterValue::Grid(grid))) => {
+                let (number, pointer) = place.swept(self.name, grid)?;
+                self.within(number, number, range, pointer)
             }
             (ParameterKind::Number { range, .. }, Some(ParameterValue::Number(number))) => {
                 self.within(*number, *number, range, place.pointer(self.name))
             }
-            (ParameterKind::Integer { minimum, maximum, .. }, Some(ParameterValue::Integer(number))) => {
-                let range = Range::between(*minimum as f64, *maximum as f64);
-                self.within(*number, *number as f64, &range, place.pointer(self.name))
+            (ParameterKind::Number { range, .. }, Some(ParameterValue::Integer(number))) => {
+                self.within(*number, *number as f64, range, place.pointer(self.name))
             }
             (ParameterKind::Choice(names), Some(ParameterValue::String(name))) => {
                 match names.contains(&name.as_str()) {
@@ -145,9 +138,8 @@ impl Parameter {
 
     fn default(&self) -> Option<Value> {
         match self.kind {
-            ParameterKind::Share { default } => Some(json!(default)),
+            ParameterKind::Number { value_type: ValueType::Integer, default, .. } => Some(json!(default as usize)),
             ParameterKind::Number { default, .. } => Some(json!(default)),
-            ParameterKind::Integer { default, .. } => Some(json!(default)),
             ParameterKind::Choice(names) => names.first().map(|name| json!(name)),
             ParameterKind::Seed | ParameterKind::PrefixTexts | ParameterKind::Checked { .. } => None,
         }
@@ -173,11 +165,7 @@ impl Parameter {
             ..ParameterEntry::optional(self.name, json_type, self.description)
         };
         match self.kind {
-            ParameterKind::Share { .. } => ParameterEntry { range: Some(Fraction::RANGE), ..entry },
             ParameterKind::Number { range, .. } => ParameterEntry { range: Some(range), ..entry },
-            ParameterKind::Integer { minimum, maximum, .. } => {
-                ParameterEntry { range: Some(Range::between(minimum as f64, maximum as f64)), ..entry }
-            }
             ParameterKind::Choice(names) => {
                 ParameterEntry { values: Some(names.iter().map(|name| json!(name)).collect()), ..entry }
             }

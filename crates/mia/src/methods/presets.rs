@@ -67,17 +67,29 @@ impl PresetName {
         reference: Option<&Arc<str>>,
         neighbors: Option<Option<Generator>>,
     ) -> Vec<Method> {
-        let decayed = decayed_methods(reference);
-        let alphas = match (self, length) {
-            (PresetName::PaperMimir, _) => Alphas { linear: 1.0, polynomial: 0.1 },
-            (_, Some(32)) => Alphas { linear: 0.1, polynomial: 0.1 },
-            _ => Alphas { linear: 1.0, polynomial: 2.0 },
+        let (linear, polynomial) = match (self, length) {
+            (PresetName::PaperMimir, _) => (1.0, 0.1),
+            (_, Some(32)) => (0.1, 0.1),
+            _ => (1.0, 2.0),
         };
+        // The alpha of exponential decay is given by method; that of `min_k_plus_plus` differs between WikiMIA and MIMIR.
+        let k = Fraction::FIFTH;
+        let of_plus_plus = if reference.is_some() { 0.02 } else { 0.002 };
+        let reference = reference.map(|id| Ref { reference: Arc::clone(id), tokenization: Tokenization::Shared });
+        let mut plain = vec![(Method::new(Loss), 0.002)];
+        plain.extend(reference.map(|reference| (Method::new(reference), 0.02)));
+        plain.extend([(Method::new(MinK { k }), 0.002), (Method::new(MinKPlusPlus { k }), of_plus_plus)]);
+        let decayed =
+            plain.into_iter().map(|(plain, exponential)| DecayedMethod { plain, linear, exponential, polynomial });
         match self {
-            PresetName::PaperWikimia | PresetName::PaperMimir => table(neighbors, &decayed, &alphas),
-            PresetName::PaperAblation => decayed.iter().flat_map(|method| method.ablation(&alphas)).collect(),
-            PresetName::PaperAlpha => decayed.iter().flat_map(DecayedMethod::alphas).collect(),
-            PresetName::PaperTruncation => decayed.iter().flat_map(DecayedMethod::truncations).collect(),
+            PresetName::PaperWikimia | PresetName::PaperMimir => {
+                let neighbor = neighbors.map(|generator| Method::new(Neighbor { generator }));
+                let baselines = [Method::new(Lowercase), Method::new(Zlib)].into_iter().chain(neighbor);
+                baselines.chain(decayed.flat_map(DecayedMethod::rows)).collect()
+            }
+            PresetName::PaperAblation => decayed.flat_map(DecayedMethod::ablation).collect(),
+            PresetName::PaperAlpha => decayed.flat_map(DecayedMethod::alphas).collect(),
+            PresetName::PaperTruncation => decayed.flat_map(DecayedMethod::truncations).collect(),
         }
     }
 }
@@ -87,16 +99,11 @@ const LINEAR_ALPHAS: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 1.0];
 const EXPONENTIAL_ALPHAS: [f64; 10] = [0.002, 0.004, 0.006, 0.008, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1];
 const POLYNOMIAL_ALPHAS: [f64; 9] = [0.1, 0.3, 0.5, 0.7, 1.0, 1.2, 1.5, 1.8, 2.0];
 
-/// A method that the paper decays.
+/// A method that the paper decays, and the alphas that it gives the decays.
 struct DecayedMethod {
     plain: Method,
-    /// The alpha that the paper gives its exponential decay.
-    exponential: f64,
-}
-
-/// The alphas that the paper gives the decays of all methods.
-struct Alphas {
     linear: f64,
+    exponential: f64,
     polynomial: f64,
 }
 
@@ -110,17 +117,24 @@ impl DecayedMethod {
     }
 
     /// LPDR, EPDR and PPDR.
-    fn decays(&self, alphas: &Alphas) -> [Method; 3] {
+    fn decays(&self) -> [Method; 3] {
         [
-            self.decayed(Decay::Linear, alphas.linear),
+            self.decayed(Decay::Linear, self.linear),
             self.decayed(Decay::Exponential, self.exponential),
-            self.decayed(Decay::Polynomial, alphas.polynomial),
+            self.decayed(Decay::Polynomial, self.polynomial),
         ]
     }
 
+    /// Its rows in a table: plain, with the slope of CAMIA and with each decay.
+    fn rows(self) -> Vec<Method> {
+        let mut methods = vec![self.plain.clone(), self.with(Weighting::Slope)];
+        methods.extend(self.decays());
+        methods
+    }
+
     /// The row of the table of the ablation. What it reorders and selects by are the weights of LPDR.
-    fn ablation(&self, alphas: &Alphas) -> Vec<Method> {
-        let curve = Curve::published(Decay::Linear, alphas.linear);
+    fn ablation(self) -> Vec<Method> {
+        let curve = Curve::published(Decay::Linear, self.linear);
         let weightings = [
             Weighting::Slope,
             Weighting::Random { curve, seed: 0 },
@@ -133,47 +147,25 @@ impl DecayedMethod {
         let mut methods = vec![self.plain.clone()];
         methods.extend(weightings.map(|weighting| self.with(weighting)));
         methods.extend(self.plain.selects().then_some(before));
-        methods.extend(self.decays(alphas));
+        methods.extend(self.decays());
         methods
     }
 
     /// Every alpha of every decay.
-    fn alphas(&self) -> Vec<Method> {
-        let decay = |family, alphas: &'static [f64]| alphas.iter().map(move |&alpha| self.decayed(family, alpha));
-        std::iter::once(self.plain.clone())
-            .chain(decay(Decay::Linear, &LINEAR_ALPHAS))
+    fn alphas(self) -> Vec<Method> {
+        let decay = |family, alphas: &'static [f64]| alphas.iter().map(move |&alpha| (family, alpha));
+        let decays = decay(Decay::Linear, &LINEAR_ALPHAS)
             .chain(decay(Decay::Exponential, &EXPONENTIAL_ALPHAS))
-            .chain(decay(Decay::Polynomial, &POLYNOMIAL_ALPHAS))
-            .collect()
+            .chain(decay(Decay::Polynomial, &POLYNOMIAL_ALPHAS));
+        let decayed = decays.map(|(family, alpha)| self.decayed(family, alpha));
+        std::iter::once(self.plain.clone()).chain(decayed).collect()
     }
 
     /// The first tenths of the text, the whole text, and the whole text with linear decay.
-    fn truncations(&self) -> Vec<Method> {
-        let truncated = Fraction::TENTHS.map(|share| Method { truncate: Some(share), ..self.plain.clone() });
-        let mut methods = truncated.to_vec();
+    fn truncations(self) -> Vec<Method> {
+        let tenths = (1..10).map(|tenth| Fraction::new(f64::from(tenth) / 10.0));
+        let mut methods: Vec<Method> = tenths.map(|truncate| Method { truncate, ..self.plain.clone() }).collect();
         methods.extend([self.plain.clone(), self.decayed(Decay::Linear, 1.0)]);
         methods
     }
-}
-
-/// The rows of a table: the baselines, then each decayed method plain, with the slope of CAMIA and with each decay.
-fn table(neighbors: Option<Option<Generator>>, decayed: &[DecayedMethod], alphas: &Alphas) -> Vec<Method> {
-    let neighbor = neighbors.map(|generator| Method::new(Neighbor { generator }));
-    let mut methods: Vec<Method> = [Method::new(Lowercase), Method::new(Zlib)].into_iter().chain(neighbor).collect();
-    for method in decayed {
-        methods.extend([method.plain.clone(), method.with(Weighting::Slope)]);
-        methods.extend(method.decays(alphas));
-    }
-    methods
-}
-
-/// The methods that the paper decays: on WikiMIA, where there is a reference model, or on MIMIR.
-fn decayed_methods(reference: Option<&Arc<str>>) -> Vec<DecayedMethod> {
-    let k = Fraction::FIFTH;
-    let reference = reference.map(|id| Ref { reference: Arc::clone(id), tokenization: Tokenization::Shared });
-    let of_plus_plus = if reference.is_some() { 0.02 } else { 0.002 };
-    let mut methods = vec![(Method::new(Loss), 0.002)];
-    methods.extend(reference.map(|reference| (Method::new(reference), 0.02)));
-    methods.extend([(Method::new(MinK { k }), 0.002), (Method::new(MinKPlusPlus { k }), of_plus_plus)]);
-    methods.into_iter().map(|(plain, exponential)| DecayedMethod { plain, exponential }).collect()
 }

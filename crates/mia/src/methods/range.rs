@@ -76,25 +76,12 @@ impl Fraction {
     /// The default share of SURP.
     pub(super) const TWO_FIFTHS: Fraction = Fraction(0.4);
 
-    /// The shares between nothing and the whole, in steps of a tenth.
-    pub(super) const TENTHS: [Fraction; 9] = [
-        Fraction(0.1),
-        Fraction(0.2),
-        Fraction(0.3),
-        Fraction(0.4),
-        Fraction(0.5),
-        Fraction(0.6),
-        Fraction(0.7),
-        Fraction(0.8),
-        Fraction(0.9),
-    ];
-
     /// `None` if `value` is outside [`Fraction::RANGE`].
     pub fn new(value: f64) -> Option<Fraction> {
         Self::RANGE.contains(value).then_some(Fraction(value))
     }
 
-    pub fn get(self) -> f64 {
+    pub const fn get(self) -> f64 {
         self.0
     }
 

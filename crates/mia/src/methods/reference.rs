@@ -70,10 +70,6 @@ impl MethodDefinition for Ref {
         pdr: PdrPolicy::Accepted { published: true, selects: false, text_alone: true },
     };
 
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        vec![("reference", self.reference.to_string())]
-    }
-
     fn passes(&self) -> Vec<(&'static str, AuxiliaryPass)> {
         vec![(REFERENCE.name, self.pass())]
     }

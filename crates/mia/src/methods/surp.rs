@@ -3,7 +3,8 @@
 use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities, lowest};
 use super::parameter::{Parameter, ParameterKind, share_selected};
-use super::range::{Fraction, Range, format_number};
+use super::range::{Fraction, Range};
+use super::value::ValueType;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -20,7 +21,7 @@ static K: Parameter = share_selected(Fraction::TWO_FIFTHS);
 
 static MAX_ENTROPY: Parameter = Parameter {
     name: "max_entropy",
-    kind: ParameterKind::Number { range: Range::above_zero(), default: 2.0 },
+    kind: ParameterKind::Number { value_type: ValueType::Number, range: Range::above_zero(), default: 2.0 },
     description: "The model is sure where its entropy is below this, in nats.",
 };
 
@@ -34,10 +35,6 @@ impl MethodDefinition for Surp {
         parameters: &[&K, &MAX_ENTROPY],
         pdr: PdrPolicy::Refused("it looks at the positions that entropy picks, wherever they are in the text"),
     };
-
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        vec![("k", self.k.to_string()), ("max_entropy", format_number(self.max_entropy))]
-    }
 
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         let tokens = input.tokens()?;

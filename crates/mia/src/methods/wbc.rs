@@ -32,10 +32,6 @@ impl MethodDefinition for Wbc {
         pdr: PdrPolicy::Refused("it counts windows, which belong to no single position"),
     };
 
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        vec![("reference", self.reference.to_string())]
-    }
-
     fn passes(&self) -> Vec<(&'static str, AuxiliaryPass)> {
         vec![(REFERENCE.name, AuxiliaryPass::Reference(Arc::clone(&self.reference)))]
     }

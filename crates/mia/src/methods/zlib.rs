@@ -22,10 +22,6 @@ impl MethodDefinition for Zlib {
         pdr: PdrPolicy::Accepted { published: false, selects: false, text_alone: true },
     };
 
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         let sum = input.sum(&log_probabilities(input.tokens()?)?)?;
         match (input.text.zlib_bytes)() {
