@@ -3,8 +3,9 @@
 use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, finite};
-use super::parameter::{Parameter, ParameterKind, Place};
+use super::parameter::{Parameter, ParameterKind};
 use super::range::Range;
+use super::scope::Place;
 use super::value::ValueType;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -3,8 +3,9 @@
 use super::auxiliary_pass::AuxiliaryPass;
 use super::fault::{Fault, Faults};
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameter::{Parameter, Place};
+use super::parameter::Parameter;
 use super::range::format_number;
+use super::scope::Place;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -17,9 +18,6 @@ pub trait MethodDefinition: DeserializeOwned + Serialize {
     const DEFINITION: Definition;
 
     /// Checks the parameters together, and sets those whose default depends on others.
-    ///
-    /// # Errors
-    /// Where they do not go together.
     fn settle(_: &Place, _: &mut Map<String, Value>) -> Result<(), Fault> {
         Ok(())
     }
@@ -72,9 +70,6 @@ pub trait MethodDefinition: DeserializeOwned + Serialize {
     }
 
     /// The formula; higher: more likely a member.
-    ///
-    /// # Errors
-    /// Where the text has no score.
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError>;
 }
 

@@ -45,7 +45,6 @@ mod request;
 mod resolve;
 mod schema;
 mod scope;
-mod stored_method;
 mod surp;
 mod text_checks;
 mod token_counts;

@@ -5,7 +5,8 @@ use super::auxiliary_pass::{AuxiliaryPass, Generator};
 use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameter::{Parameter, ParameterKind, Place};
+use super::parameter::{Parameter, ParameterKind};
+use super::scope::Place;
 use super::value::{GeneratorRequest, ParameterValue, ValueType};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -39,9 +40,6 @@ pub static GENERATOR: Parameter = Parameter {
 };
 
 /// The masked model that generates neighbours, and how many. Where it is not given, the neighbours come with the texts.
-///
-/// # Errors
-/// Where there is no such model, or the number is out of range.
 pub fn generator(place: &Place) -> Result<Option<Generator>, Fault> {
     let Some(ParameterValue::Generator(GeneratorRequest { model, count })) = place.given.get(GENERATOR.name) else {
         return Ok(None);

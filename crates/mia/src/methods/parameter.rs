@@ -3,10 +3,9 @@
 //! A method's file declares its parameters, each once, as a [`Parameter`].
 
 use super::fault::Fault;
-use super::grid::{EMPTY, Grid};
 use super::range::{Fraction, Range};
-use super::scope::Scope;
-use super::value::{GivenParameters, MAX_PREFIX_TEXTS, ParameterValue, ValueType};
+use super::scope::Place;
+use super::value::{MAX_PREFIX_TEXTS, ParameterValue, ValueType};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Debug;
@@ -70,9 +69,6 @@ impl Parameter {
     }
 
     /// The value that the method is read from: the one given, or the default; `None` where there is neither.
-    ///
-    /// # Errors
-    /// Where the value is not accepted, or is missing and there is no default.
     pub fn read(&self, place: &Place) -> Result<Option<Value>, Fault> {
         let given = place.given.get(self.name);
         match (&self.kind, given) {
@@ -172,57 +168,6 @@ impl Parameter {
             ParameterKind::Seed => entry,
             ParameterKind::PrefixTexts => ParameterEntry { required: true, ..entry },
             ParameterKind::Checked { required, range, .. } => ParameterEntry { required, range, ..entry },
-        }
-    }
-}
-
-/// The entry of a request's list of methods that parameters are read from.
-#[derive(Clone, Copy)]
-pub struct Place<'a> {
-    pub given: &'a GivenParameters,
-    /// JSON pointer to the entry.
-    pub entry: &'a str,
-    /// True if that entry is a name alone, which has no fields to point at.
-    pub name_alone: bool,
-    /// Scope of the names in the request; `None` for a method that was stored, whose names were checked before.
-    pub scope: Option<&'a Scope<'a>>,
-    /// Index of the value that is read from a list, for the parameter that is swept.
-    pub sweep: usize,
-}
-
-impl Place<'_> {
-    /// JSON pointer to a field; to the entry, where that is a name alone.
-    pub fn pointer(&self, field: &str) -> String {
-        if self.name_alone { self.entry.to_owned() } else { format!("{}/{field}", self.entry) }
-    }
-
-    pub fn fault(&self, field: &str, detail: impl Into<String>) -> Fault {
-        Fault::new(self.pointer(field), detail)
-    }
-
-    /// A parameter that is a string, if it is given.
-    pub fn string(&self, field: &str) -> Option<&str> {
-        match self.given.get(field) {
-            Some(ParameterValue::String(text)) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// Refuses the id of a model that there is not. `field` holds the id.
-    pub fn check_model(&self, id: &str, field: &str) -> Result<(), Fault> {
-        match self.scope {
-            Some(scope) if !scope.models.contains(&id) => {
-                Err(Fault::unknown("model", id, &scope.models, self.pointer(field)))
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// The value of a list that is read, or the only one, and the JSON pointer to it.
-    fn swept(&self, field: &str, grid: &Grid) -> Result<(f64, String), Fault> {
-        match grid.values().get(self.sweep) {
-            Some((value, below)) => Ok((*value, format!("{}{below}", self.pointer(field)))),
-            None => Err(self.fault(field, EMPTY)),
         }
     }
 }

@@ -4,7 +4,8 @@ use super::auxiliary_pass::AuxiliaryPass;
 use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, finite};
-use super::parameter::{Parameter, ParameterKind, Place};
+use super::parameter::{Parameter, ParameterKind};
+use super::scope::Place;
 use super::value::ValueType;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -45,9 +46,6 @@ pub static REFERENCE: Parameter = Parameter {
 };
 
 /// The id of a reference model; where none is given, the one that the settings give the target model.
-///
-/// # Errors
-/// Where there is no such model.
 pub fn reference_model(place: &Place) -> Result<Arc<str>, Fault> {
     match (place.string(REFERENCE.name), place.scope.and_then(|scope| scope.reference)) {
         (Some(id), _) => place.check_model(id, REFERENCE.name).map(|()| id.into()),
@@ -96,9 +94,6 @@ impl MethodDefinition for Ref {
 }
 
 /// The log-probability of each token less that under a reference model that scored the same ids, in nats.
-///
-/// # Errors
-/// Where one of them is missing or not finite.
 pub fn differences(input: &FormulaInput, reference: &Arc<str>) -> Result<Vec<f64>, ScoreError> {
     let tokens = input.tokens()?;
     let reference = input.sequence(&AuxiliaryPass::Reference(Arc::clone(reference)))?;

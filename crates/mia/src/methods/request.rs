@@ -194,10 +194,6 @@ pub(super) fn all_parameters() -> Vec<&'static Parameter> {
 
 /// Methods as a command line writes them: a JSON array as in a request, one object of it, or names and labels separated by
 /// commas.
-///
-/// # Errors
-///
-/// A list that starts with `[` or `{` and is no JSON of methods.
 pub fn parse_list(list: &str) -> Result<Vec<MethodRequest>, serde_json::Error> {
     let list = list.trim();
     if list.starts_with('[') {

@@ -33,10 +33,7 @@ pub enum TunedBase {
 }
 
 impl TunedScore {
-    /// Resolves the request, whose JSON pointer is `pointer`.
-    ///
-    /// # Errors
-    /// The first fault.
+    /// Resolves the request, whose JSON pointer is `pointer`, or returns its first fault.
     pub fn read(request: &TunedScoreRequest, pointer: &str) -> Result<Self, Fault> {
         let fault = |field: &str, detail: String| Fault::new(format!("{pointer}/{field}"), detail);
         let name = &request.name;

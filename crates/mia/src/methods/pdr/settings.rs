@@ -68,9 +68,6 @@ impl PdrRequest {
     }
 
     /// A weighting of the name that is given, with parameters of its own.
-    ///
-    /// # Errors
-    /// Where there is none of that name.
     pub fn named(&self, pointer: &str) -> Result<Weighting, Fault> {
         let named = Weighting::NAMED.into_iter().find(|weighting| weighting.name() == self.decay);
         let known = Weighting::NAMED.map(|weighting| weighting.name());
@@ -169,26 +166,19 @@ impl Pdr {
 /// The part of a label: `linear(alpha=1)`, `random(family=linear,alpha=1,seed=0)`, `entropy_sample(normalize)`.
 impl fmt::Display for Pdr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.weighting.name();
-        let mut parts = Vec::new();
-        if let Some(curve) = self.weighting.curve() {
-            if self.weighting.takes_family() {
-                parts.push(format!("family={}", curve.family()));
-            }
-            parts.push(format!("alpha={}", format_number(curve.alpha())));
-        }
-        if let Weighting::Random { seed, .. } = self.weighting {
-            parts.push(format!("seed={seed}"));
-        }
-        if self.select == Select::Before {
-            parts.push("before".to_owned());
-        }
-        if self.normalize {
-            parts.push("normalize".to_owned());
-        }
+        let PdrRequest { decay, family, seed, select, normalize, .. } = self.to_request(false);
+        let alpha = self.weighting.curve().map(|curve| curve.alpha());
+        let parts = [
+            family.map(|family| format!("family={family}")),
+            alpha.map(|alpha| format!("alpha={}", format_number(alpha))),
+            seed.map(|seed| format!("seed={seed}")),
+            select.map(|_| "before".to_owned()),
+            normalize.then(|| "normalize".to_owned()),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
         match parts.is_empty() {
-            true => write!(f, "{name}"),
-            false => write!(f, "{name}({})", parts.join(",")),
+            true => f.write_str(&decay),
+            false => write!(f, "{decay}({})", parts.join(",")),
         }
     }
 }

@@ -1,17 +1,21 @@
-//! One entry of a request's list of methods.
+//! One entry of a request's list of methods, and a method that was stored, which is read and checked as an entry is.
 
 use crate::methods::definition::PdrPolicy;
 use crate::methods::fault::{Fault, Faults};
 use crate::methods::grid::Grid;
+use crate::methods::labelled::LabelledMethod;
 use crate::methods::method::Method;
-use crate::methods::parameter::Place;
 use crate::methods::pdr::{Pdr, PdrRequest, Select, Weighting};
 use crate::methods::presets::PresetName;
 use crate::methods::range::{Fraction, format_number};
+use crate::methods::reference::Tokenization;
 use crate::methods::registry::{BaseMethod, MethodName};
 use crate::methods::request::{MethodObject, all_parameters};
-use crate::methods::scope::Scope;
+use crate::methods::scope::{Place, Scope};
 use crate::methods::value::ParameterValue;
+use serde::de::{Error, IgnoredAny};
+use serde::{Deserialize, Deserializer};
+use std::sync::Arc;
 use strum::VariantArray;
 
 /// One entry of the list, and where its parameters are read.
@@ -161,4 +165,34 @@ fn swept_alpha(pdr: Pdr) -> Option<String> {
 fn with_parts<'p>(label: &str, parts: impl Iterator<Item = &'p String>) -> String {
     let parts: Vec<&str> = parts.map(String::as_str).collect();
     if parts.is_empty() { label.to_owned() } else { format!("{label}({})", parts.join(",")) }
+}
+
+/// The fields of a serialised method. `extension` follows from the rest; the note says that the reference model has
+/// another tokenization.
+#[derive(Deserialize)]
+struct StoredMethod {
+    label: Arc<str>,
+    #[serde(rename = "extension", default)]
+    _extension: IgnoredAny,
+    note: Option<IgnoredAny>,
+    #[serde(flatten)]
+    object: MethodObject,
+}
+
+impl<'de> Deserialize<'de> for LabelledMethod {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let StoredMethod { label, object, note, .. } = StoredMethod::deserialize(deserializer)?;
+        let mut faults = Faults::default();
+        let mut methods = RequestEntry::new(&object, "", false, None).methods(&mut faults);
+        match (methods.pop(), methods.is_empty(), faults.into_vec().first()) {
+            (Some((_, mut method)), true, None) => {
+                if let (Some(_), BaseMethod::Ref(reference)) = (note, &mut method.base) {
+                    reference.tokenization = Tokenization::Separate;
+                }
+                Ok(LabelledMethod { label, method, origin: None })
+            }
+            (_, _, Some(fault)) => Err(D::Error::custom(format!("{}: {}", fault.pointer, fault.detail))),
+            (_, _, None) => Err(D::Error::custom("a stored method is one method, not several")),
+        }
+    }
 }

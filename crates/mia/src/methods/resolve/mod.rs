@@ -3,8 +3,6 @@
 mod entry;
 mod preset;
 
-pub use entry::RequestEntry;
-
 use super::fault::{Fault, Faults};
 use super::grid::{Grid, MAX_METHODS};
 use super::labelled::{LabelledMethod, RequestOrigin};
@@ -12,6 +10,7 @@ use super::method::Method;
 use super::request::{MethodObject, MethodRequest};
 use super::scope::Scope;
 use super::value::ParameterValue;
+use entry::RequestEntry;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
