@@ -213,6 +213,9 @@ pub struct WeightedSum {
     selects: bool,
 }
 
+/// Which of some values count: their indices, in ascending order.
+pub type Selection<'a> = &'a dyn Fn(&[f64]) -> Vec<usize>;
+
 /// Breakdown of a score by the text's tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
@@ -234,7 +237,7 @@ impl WeightedSum {
         values: &[f64],
         tokens: &[TokenStats],
         context: &WeightContext,
-        select: Option<&dyn Fn(&[f64]) -> Vec<usize>>,
+        select: Option<Selection>,
     ) -> Result<WeightedSum, ScoreError> {
         let weights = pdr.map(|pdr| pdr.weighting.weights(tokens, context));
         let weighted = match &weights {
