@@ -52,6 +52,10 @@ fn mimir_has_no_reference_model() {
     assert!(got.contains(&"min_k_plus_plus(k=0.2)+exponential(alpha=0.002)".to_owned()));
 }
 
+fn generated(model: &str, count: usize) -> serde_json::Value {
+    json!({ "preset": "paper_mimir", "generator": { "model": model, "count": count } })
+}
+
 #[test]
 fn neighbours_where_there_are_some() {
     let generated = json!({ "preset": "paper_mimir", "generator": { "model": "bert" } });
@@ -61,22 +65,35 @@ fn neighbours_where_there_are_some() {
 }
 
 #[test]
-fn what_a_preset_lacks_is_named() {
-    for (preset, pointers) in [
-        (json!({ "preset": "paper_wikimia" }), vec!["/0/length"]),
-        (json!({ "preset": "paper_wikimia", "length": 65 }), vec!["/0/length"]),
-        (json!({ "preset": "paper", "length": 64 }), vec!["/0/preset"]),
+fn what_a_preset_lacks_or_does_not_take_is_named() {
+    for (preset, scope, pointers) in [
+        (json!({ "preset": "paper_wikimia" }), scope(), vec!["/0/length"]),
+        (json!({ "preset": "paper_wikimia", "length": 65 }), scope(), vec!["/0/length"]),
+        (json!({ "preset": "paper_wikimia", "length": 64 }), Scope::default(), vec!["/0/reference"]),
+        (json!({ "preset": "paper", "length": 64 }), scope(), vec!["/0/preset"]),
         (
             json!({ "preset": "paper_mimir", "length": 64, "k": 0.1, "name": "loss" }),
+            scope(),
             vec!["/0/name", "/0/k", "/0/length"],
         ),
-        (json!({ "preset": "paper_mimir", "generator": { "model": "no", "count": 3 } }), vec!["/0/generator/model"]),
-        (json!({ "preset": "paper_mimir", "generator": { "model": "bert", "count": 0 } }), vec!["/0/generator/count"]),
+        (generated("no", 3), scope(), vec!["/0/generator/model"]),
+        (generated("bert", 0), scope(), vec!["/0/generator/count"]),
+        (json!({ "preset": "paper_ablation", "length": 64 }), scope(), vec!["/0/preset"]),
+        (json!({ "preset": "paper_alpha", "length": 64 }), in_audit(), vec!["/0/length"]),
+        (json!({ "preset": "paper_truncation", "truncate": [0.5] }), in_audit(), vec!["/0/truncate"]),
+        (
+            json!({ "preset": "paper_ablation", "generator": { "model": "bert" }, "reference": "none" }),
+            in_audit(),
+            vec!["/0/generator", "/0/length", "/0/reference"],
+        ),
+        (json!({ "preset": "paper_mimir", "reference": "small" }), in_audit(), vec!["/0/reference"]),
     ] {
-        assert_eq!(pointers_of(&faults(json!([preset]), &scope())), pointers);
+        assert_eq!(pointers_of(&faults(json!([preset]), &scope)), pointers, "{preset}");
     }
-    let no_reference = faults(json!([{ "preset": "paper_wikimia", "length": 64 }]), &Scope::default());
-    assert_eq!(no_reference[0].pointer, "/0/reference");
+    let needs_audit = faults(json!([{ "preset": "paper_ablation", "length": 64 }]), &scope());
+    let detail =
+        "`paper_ablation` weights tokens by `entropy_dataset`, which is made of all texts of an audit, and needs one";
+    assert_eq!(needs_audit[0].detail, detail);
 }
 
 #[test]
@@ -123,15 +140,6 @@ fn the_ablation_has_every_column_of_its_table() {
 }
 
 #[test]
-fn the_ablation_needs_an_audit() {
-    let faults = faults(json!([{ "preset": "paper_ablation", "length": 64 }]), &scope());
-    assert_eq!(faults[0].pointer, "/0/preset");
-    let detail =
-        "`paper_ablation` weights tokens by `entropy_dataset`, which is made of all texts of an audit, and needs one";
-    assert_eq!(faults[0].detail, detail);
-}
-
-#[test]
 fn alphas_are_the_grids_of_the_paper() {
     let got = labels_of(json!({ "preset": "paper_alpha" }), &scope());
     let grid = |decay: &str, alphas: &[&str]| -> Vec<String> {
@@ -162,19 +170,4 @@ fn truncation_is_compared_with_linear_decay() {
     let expected =
         [row("loss", ""), row("ref", "reference=bert"), row("min_k", "k=0.2"), row("min_k_plus_plus", "k=0.2")];
     assert_eq!(got, expected.concat());
-}
-
-#[test]
-fn a_preset_takes_only_its_parameters() {
-    for (preset, pointers) in [
-        (json!({ "preset": "paper_alpha", "length": 64 }), vec!["/0/length"]),
-        (json!({ "preset": "paper_truncation", "truncate": [0.5] }), vec!["/0/truncate"]),
-        (
-            json!({ "preset": "paper_ablation", "generator": { "model": "bert" }, "reference": "none" }),
-            vec!["/0/generator", "/0/length", "/0/reference"],
-        ),
-        (json!({ "preset": "paper_mimir", "reference": "small" }), vec!["/0/reference"]),
-    ] {
-        assert_eq!(pointers_of(&faults(json!([preset]), &in_audit())), pointers);
-    }
 }
