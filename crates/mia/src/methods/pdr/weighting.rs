@@ -163,7 +163,11 @@ impl Weighting {
             Weighting::Reverse(curve) => positional(curve).rev().collect(),
             Weighting::Random { curve, seed } => shuffled(positional(curve).collect(), seed, context.text),
             Weighting::EntropySample => relative_to_largest(tokens.iter().map(TokenStats::entropy).collect()),
-            Weighting::EntropyDataset => first_weights(n, context.dataset),
+            // A position that no text of the dataset has, has no weight, and so no score.
+            Weighting::EntropyDataset => {
+                let weight = |index| context.dataset.get(index).copied().unwrap_or(f64::NAN);
+                (0..n).map(weight).collect()
+            }
             Weighting::Slope => {
                 let alpha = slope(tokens);
                 (1..=n).map(|t| Decay::Linear.weight(alpha, t, n)).collect()
@@ -181,11 +185,6 @@ fn relative_to_largest(values: Vec<f64>) -> Vec<f64> {
 /// The weights by position that a dataset has in common, from the mean entropy at each position.
 pub fn dataset_weights(mean_entropies: Vec<f64>) -> Vec<f64> {
     relative_to_largest(mean_entropies)
-}
-
-/// The first n weights of the dataset. A position that no text of it has, has no weight, and so no score.
-fn first_weights(n: usize, dataset: &[f64]) -> Vec<f64> {
-    (0..n).map(|index| dataset.get(index).copied().unwrap_or(f64::NAN)).collect()
 }
 
 /// The weights in an order that seed and text determine, so that it depends on no other text.

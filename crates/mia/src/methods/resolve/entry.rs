@@ -56,7 +56,8 @@ impl<'a> RequestEntry<'a> {
                 let share = truncate.filter(|_| truncations.len() > 1).map(|share| format!("truncate={share}"));
                 for &pdr in &weights {
                     let method = Method { base: base.clone(), truncate, pdr };
-                    let alpha = pdr.filter(|_| weights.len() > 1).and_then(swept_alpha);
+                    let curve = pdr.filter(|_| weights.len() > 1).and_then(|pdr| pdr.weighting.curve());
+                    let alpha = curve.map(|curve| format!("alpha={}", format_number(curve.alpha())));
                     let label = match &self.object.label {
                         None => method.label(),
                         Some(label) => with_parts(label, swept.iter().chain(&share).chain(&alpha)),
@@ -154,11 +155,6 @@ impl<'a> RequestEntry<'a> {
             faults.push(self.place.fault("pdr/decay", detail));
         }
     }
-}
-
-/// The alpha of a sweep, as labels write it.
-fn swept_alpha(pdr: Pdr) -> Option<String> {
-    pdr.weighting.curve().map(|curve| format!("alpha={}", format_number(curve.alpha())))
 }
 
 /// A label that a client gave to several methods, with what tells them apart.

@@ -1,6 +1,7 @@
 //! Tests of the methods as a whole.
 
 mod auxiliary_passes;
+mod labels;
 mod presets;
 mod properties;
 mod requests;
@@ -26,6 +27,9 @@ use super::zlib::Zlib;
 use super::*;
 use crate::TokenStats;
 use serde_json::Value;
+
+/// Log-probabilities of the ten tokens of most examples.
+const LPS: [f64; 10] = [-2.3, -0.7, -5.1, -0.05, -1.9, -3.4, -0.3, -6.2, -0.9, -1.1];
 
 /// Tokens with the given log-probabilities, and moments that no likelihood method reads.
 fn tokens(lps: &[f64]) -> Vec<TokenStats> {
@@ -118,7 +122,7 @@ fn pointers_of(faults: &[Fault]) -> Vec<&str> {
 }
 
 /// The labels of the methods.
-fn labels(methods: &[LabelledMethod]) -> Vec<&str> {
+fn labels_of(methods: &[LabelledMethod]) -> Vec<&str> {
     methods.iter().map(|method| &*method.label).collect()
 }
 

@@ -3,14 +3,14 @@
 use super::*;
 use serde_json::json;
 
-fn labels_of(preset: serde_json::Value, scope: &Scope) -> Vec<String> {
+fn labels(preset: serde_json::Value, scope: &Scope) -> Vec<String> {
     let methods = resolve(&parse(json!([preset])), scope).expect("methods");
-    labels(&methods).into_iter().map(str::to_owned).collect()
+    super::labels_of(&methods).into_iter().map(str::to_owned).collect()
 }
 
 #[test]
 fn wikimia_has_every_row_of_its_tables() {
-    let got = labels_of(json!({ "preset": "paper_wikimia", "length": 64 }), &scope());
+    let got = labels(json!({ "preset": "paper_wikimia", "length": 64 }), &scope());
     let expected = [
         "lowercase",
         "zlib",
@@ -36,17 +36,17 @@ fn wikimia_has_every_row_of_its_tables() {
         "min_k_plus_plus(k=0.2)+polynomial(alpha=2)",
     ];
     assert_eq!(got, expected);
-    let short = labels_of(json!({ "preset": "paper_wikimia", "length": 32 }), &scope());
+    let short = labels(json!({ "preset": "paper_wikimia", "length": 32 }), &scope());
     assert!(
         short.contains(&"loss+linear(alpha=0.1)".to_owned())
             && short.contains(&"loss+polynomial(alpha=0.1)".to_owned())
     );
-    assert_eq!(labels_of(json!({ "preset": "paper_wikimia", "length": 128 }), &scope()), got);
+    assert_eq!(labels(json!({ "preset": "paper_wikimia", "length": 128 }), &scope()), got);
 }
 
 #[test]
 fn mimir_has_no_reference_model() {
-    let got = labels_of(json!({ "preset": "paper_mimir" }), &Scope::default());
+    let got = labels(json!({ "preset": "paper_mimir" }), &Scope::default());
     assert_eq!(got.len(), 2 + 3 * 5);
     assert!(got.iter().all(|label| !label.starts_with("ref")));
     assert!(got.contains(&"min_k_plus_plus(k=0.2)+exponential(alpha=0.002)".to_owned()));
@@ -59,9 +59,9 @@ fn generated(model: &str, count: usize) -> serde_json::Value {
 #[test]
 fn neighbours_where_there_are_some() {
     let generated = json!({ "preset": "paper_mimir", "generator": { "model": "bert" } });
-    assert_eq!(labels_of(generated, &scope())[2], "neighbor(generator=bert,count=25)");
+    assert_eq!(labels(generated, &scope())[2], "neighbor(generator=bert,count=25)");
     let given = Scope { neighbors: true, ..scope() };
-    assert_eq!(labels_of(json!({ "preset": "paper_mimir" }), &given)[2], "neighbor");
+    assert_eq!(labels(json!({ "preset": "paper_mimir" }), &given)[2], "neighbor");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn in_audit() -> Scope<'static> {
 
 #[test]
 fn the_ablation_has_every_column_of_its_table() {
-    let got = labels_of(json!({ "preset": "paper_ablation", "length": 128 }), &in_audit());
+    let got = labels(json!({ "preset": "paper_ablation", "length": 128 }), &in_audit());
     let row = |method: &str, exponential: &str, selects: bool| -> Vec<String> {
         let columns = [
             "",
@@ -135,13 +135,13 @@ fn the_ablation_has_every_column_of_its_table() {
         row("min_k_plus_plus(k=0.2)", "+exponential(alpha=0.02)", true),
     ];
     assert_eq!(got, expected.concat());
-    let short = labels_of(json!({ "preset": "paper_ablation", "length": 32 }), &in_audit());
+    let short = labels(json!({ "preset": "paper_ablation", "length": 32 }), &in_audit());
     assert!(short.contains(&"loss+reverse(family=linear,alpha=0.1)".to_owned()));
 }
 
 #[test]
 fn alphas_are_the_grids_of_the_paper() {
-    let got = labels_of(json!({ "preset": "paper_alpha" }), &scope());
+    let got = labels(json!({ "preset": "paper_alpha" }), &scope());
     let grid = |decay: &str, alphas: &[&str]| -> Vec<String> {
         alphas.iter().map(|alpha| format!("+{decay}(alpha={alpha})")).collect()
     };
@@ -160,7 +160,7 @@ fn alphas_are_the_grids_of_the_paper() {
 
 #[test]
 fn truncation_is_compared_with_linear_decay() {
-    let got = labels_of(json!({ "preset": "paper_truncation", "reference": "bert" }), &scope());
+    let got = labels(json!({ "preset": "paper_truncation", "reference": "bert" }), &scope());
     let row = |method: &str, parameters: &str| -> Vec<String> {
         let separator = if parameters.is_empty() { "" } else { "," };
         let tenths = (1..10).map(|tenth| format!("{method}({parameters}{separator}truncate=0.{tenth})"));

@@ -7,7 +7,7 @@ use serde_json::json;
 fn default_methods_are_plain_and_linear() {
     let defaults = default_methods();
     assert_eq!(
-        labels(&defaults),
+        labels_of(&defaults),
         [
             "loss",
             "zlib",
@@ -84,7 +84,7 @@ fn labels_are_unique_and_short() {
         { "name": "loss", "pdr": { "decay": "exponential", "alpha": 1e-300 } },
         { "name": "loss", "pdr": { "decay": "linear", "alpha": -0.0 } }
     ]));
-    assert_eq!(labels(&numbers), ["loss+exponential(alpha=1e-300)", "loss+linear(alpha=0)"]);
+    assert_eq!(labels_of(&numbers), ["loss+exponential(alpha=1e-300)", "loss+linear(alpha=0)"]);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_list_of_truncations_is_swept() {
         "cut(truncate=0.25)",
         "cut(truncate=0.5)",
     ];
-    assert_eq!(labels(&methods), expected);
+    assert_eq!(labels_of(&methods), expected);
     assert_eq!(methods[10].method, truncated(loss(), 0.5));
     assert_faults(
         json!([{ "name": "loss", "truncate": [0.5, 1.5, 0] }, { "name": "zlib", "truncate": [] }]),

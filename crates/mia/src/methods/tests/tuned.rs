@@ -3,7 +3,6 @@
 use super::*;
 use serde_json::{Value, json};
 
-const BEFORE: [f64; 10] = [-2.3, -0.7, -5.1, -0.05, -1.9, -3.4, -0.3, -6.2, -0.9, -1.1];
 const AFTER: [f64; 10] = [-2.1, -0.6, -4.0, -0.04, -1.5, -2.9, -0.25, -5.2, -0.7, -0.9];
 
 fn adapted() -> Scope<'static> {
@@ -21,7 +20,7 @@ fn fsd(score: Value) -> Method {
 
 #[test]
 fn it_is_the_score_before_tuning_less_the_one_after() {
-    let (before, after) = (tokens(&BEFORE), tokens(&AFTER));
+    let (before, after) = (tokens(&LPS), tokens(&AFTER));
     let passes = [(AuxiliaryPass::Tuned("demo:tuned".into()), Ok(vec![after.into()]))];
     let text = TextStats { passes: &passes, ..text(&before) };
     let linear = json!({ "decay": "linear", "alpha": 1.0 });

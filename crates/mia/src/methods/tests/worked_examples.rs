@@ -2,8 +2,6 @@
 
 use super::*;
 
-const LPS: [f64; 10] = [-2.3, -0.7, -5.1, -0.05, -1.9, -3.4, -0.3, -6.2, -0.9, -1.1];
-
 #[track_caller]
 fn assert_score(method: Method, lps: &[f64], expected: f64) {
     let tokens = tokens(lps);
