@@ -9,7 +9,6 @@ use super::value::ValueType;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// As recall, less what a prefix of members does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ConRecall {
     /// Non-members that are put before the text.

@@ -13,7 +13,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// Mean over first occurrences of the probability calibrated by the token's frequency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DcPdd {
     /// Name of the token counts.

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use strum::{Display, VariantNames};
 use utoipa::ToSchema;
 
-/// Log-probability gained over a reference model, divided by that lost, where the target expects another token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Ez {
     /// Id of the reference model.

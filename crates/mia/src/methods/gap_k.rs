@@ -9,7 +9,6 @@ use super::value::ValueType;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Mean of the lowest share `k` of the moving averages of standardised distances to the model's first choice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GapK {
     /// Share of tokens selected.

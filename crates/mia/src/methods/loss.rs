@@ -5,7 +5,6 @@ use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Mean log-probability.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Loss;
 

@@ -6,7 +6,6 @@ use super::formula::{FormulaInput, Outcome, ScoreError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Mean log-probability of the lower-cased text over that of the text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Lowercase;
 

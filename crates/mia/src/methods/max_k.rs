@@ -7,7 +7,6 @@ use super::range::Fraction;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Mean of the highest share `k` of the log-probabilities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MaxK {
     /// Share of tokens selected.

@@ -7,7 +7,6 @@ use super::range::Fraction;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Mean of the lowest share `k` of the log-probabilities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MinK {
     /// Share of tokens selected.

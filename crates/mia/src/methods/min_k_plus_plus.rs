@@ -7,7 +7,6 @@ use super::range::Fraction;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Mean of the lowest share `k` of the standardised log-probabilities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MinKPlusPlus {
     /// Share of tokens selected.

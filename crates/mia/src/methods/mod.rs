@@ -48,7 +48,6 @@ mod scope;
 mod surp;
 mod text_checks;
 mod token_counts;
-mod tuned_score;
 mod value;
 mod wbc;
 mod zlib;

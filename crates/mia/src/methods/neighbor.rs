@@ -16,7 +16,6 @@ use utoipa::ToSchema;
 /// Maximum number of neighbours of a text, whether they come with it or are generated.
 pub const MAX_NEIGHBORS: usize = 200;
 
-/// Mean log-probability minus that of the text's neighbours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Neighbor {
     /// Generator of the neighbours, if they do not come with the texts.

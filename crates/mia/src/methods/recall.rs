@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, VariantNames};
 use utoipa::ToSchema;
 
-/// Mean log-probability after a prefix over that without it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Recall {
     /// Non-members that are put before the text.

@@ -8,7 +8,6 @@ use super::value::ValueType;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Mean log-probability of unlikely tokens where the model was sure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Surp {
     /// Share of tokens selected.

@@ -12,7 +12,6 @@ use utoipa::ToSchema;
 /// Tokens of the windows, in geometric steps as the authors have them.
 const WINDOWS: [usize; 10] = [2, 3, 4, 6, 9, 13, 18, 25, 32, 40];
 
-/// Share of windows that are more likely under the target than under the reference model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Wbc {
     /// Id of the reference model.

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use utoipa::ToSchema;
 
-/// Mean log-probability over the bytes of the compressed text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Zlib;
 
