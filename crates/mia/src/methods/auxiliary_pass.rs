@@ -77,8 +77,8 @@ pub struct Texts {
     digest: [u8; 32],
 }
 
-impl Texts {
-    pub fn new(texts: Vec<String>) -> Texts {
+impl From<Vec<String>> for Texts {
+    fn from(texts: Vec<String>) -> Texts {
         let mut digest = Sha256::new();
         for text in &texts {
             // With its length, so that no other division into texts gives the same.
@@ -87,7 +87,9 @@ impl Texts {
         }
         Texts { texts: texts.into(), digest: digest.finalize().into() }
     }
+}
 
+impl Texts {
     pub fn as_slice(&self) -> &[String] {
         &self.texts
     }
@@ -100,12 +102,6 @@ impl Texts {
     /// The beginning of their digest, which stands for them in labels.
     pub fn short_digest(&self) -> String {
         self.digest[..4].iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-}
-
-impl From<Vec<String>> for Texts {
-    fn from(texts: Vec<String>) -> Texts {
-        Texts::new(texts)
     }
 }
 

@@ -94,10 +94,12 @@ impl PresetName {
     }
 }
 
-/// The alphas of linear decay in the paper's appendix on weight functions.
-const LINEAR_ALPHAS: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 1.0];
-const EXPONENTIAL_ALPHAS: [f64; 10] = [0.002, 0.004, 0.006, 0.008, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1];
-const POLYNOMIAL_ALPHAS: [f64; 9] = [0.1, 0.3, 0.5, 0.7, 1.0, 1.2, 1.5, 1.8, 2.0];
+/// The alphas of each decay in the paper's appendix on weight functions.
+const ALPHAS: [(Decay, &[f64]); 3] = [
+    (Decay::Linear, &[0.1, 0.3, 0.5, 0.7, 1.0]),
+    (Decay::Exponential, &[0.002, 0.004, 0.006, 0.008, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1]),
+    (Decay::Polynomial, &[0.1, 0.3, 0.5, 0.7, 1.0, 1.2, 1.5, 1.8, 2.0]),
+];
 
 /// A method that the paper decays, and the alphas that it gives the decays.
 struct DecayedMethod {
@@ -132,7 +134,7 @@ impl DecayedMethod {
         methods
     }
 
-    /// The row of the table of the ablation. What it reorders and selects by are the weights of LPDR.
+    /// The row of the table of the ablation. It reorders the weights of LPDR, and selects by them.
     fn ablation(self) -> Vec<Method> {
         let curve = Curve::published(Decay::Linear, self.linear);
         let weightings = [
@@ -153,12 +155,11 @@ impl DecayedMethod {
 
     /// Every alpha of every decay.
     fn alphas(self) -> Vec<Method> {
-        let decay = |family, alphas: &'static [f64]| alphas.iter().map(move |&alpha| (family, alpha));
-        let decays = decay(Decay::Linear, &LINEAR_ALPHAS)
-            .chain(decay(Decay::Exponential, &EXPONENTIAL_ALPHAS))
-            .chain(decay(Decay::Polynomial, &POLYNOMIAL_ALPHAS));
-        let decayed = decays.map(|(family, alpha)| self.decayed(family, alpha));
-        std::iter::once(self.plain.clone()).chain(decayed).collect()
+        let mut methods = vec![self.plain.clone()];
+        for (family, alphas) in ALPHAS {
+            methods.extend(alphas.iter().map(|&alpha| self.decayed(family, alpha)));
+        }
+        methods
     }
 
     /// The first tenths of the text, the whole text, and the whole text with linear decay.

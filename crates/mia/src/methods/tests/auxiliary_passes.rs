@@ -8,7 +8,7 @@ const AFTER_NON_MEMBERS: [f64; 11] = [-4.1, -2.2, -0.6, -5.6, -0.1, -2.0, -3.3, 
 const AFTER_MEMBERS: [f64; 11] = [-3.9, -2.1, -0.5, -5.0, -0.1, -1.8, -3.1, -0.4, -5.9, -0.9, -1.2];
 
 fn texts(text: &str) -> Texts {
-    Texts::new(vec![text.to_owned()])
+    Texts::from(vec![text.to_owned()])
 }
 
 fn stats(lps: &[f64]) -> AuxiliaryStats {
