@@ -124,6 +124,11 @@ impl<'a> FormulaInput<'a> {
         WeightedSum::new(self.pdr, values, self.tokens()?, &self.text.context, Some(&select))
     }
 
+    /// The weighted mean over the lowest share `k` of the text's `values`.
+    pub fn sum_of_lowest(&self, values: &[f64], k: Fraction) -> Result<WeightedSum, ScoreError> {
+        self.sum_of_selected(values, |values| lowest(values, k.count(values.len())))
+    }
+
     /// The weighted mean log-probability of the text.
     pub fn mean(&self) -> Result<f64, ScoreError> {
         self.mean_of(self.text.tokens)

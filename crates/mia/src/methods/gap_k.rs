@@ -2,7 +2,7 @@
 //! neighbouring tokens.
 
 use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
-use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance, lowest};
+use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance};
 use super::parameter::{K_FIFTH, Parameter, ParameterKind};
 use super::range::{Fraction, Range};
 use super::value::ValueType;
@@ -39,7 +39,7 @@ impl MethodDefinition for GapK {
         let gaps =
             input.tokens()?.iter().map(|token| finite_variance(token, (token.lp - token.max_lp) / token.sigma()));
         let values = moving_average(finite(gaps)?, self.window);
-        let sum = input.sum_of_selected(&values, |values| lowest(values, self.k.count(values.len())))?;
+        let sum = input.sum_of_lowest(&values, self.k)?;
         // A moving average belongs to no single token, so none contributes to the score alone.
         sum.quotient().map(Outcome::Value)
     }

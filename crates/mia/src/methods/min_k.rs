@@ -1,7 +1,7 @@
 //! Min-K% (Shi et al. 2024): the mean log-probability of the least likely tokens.
 
 use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
-use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities, lowest};
+use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities};
 use super::parameter::K_FIFTH;
 use super::range::Fraction;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,6 @@ impl MethodDefinition for MinK {
 
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         let values = log_probabilities(input.tokens()?)?;
-        input.sum_of_selected(&values, |values| lowest(values, self.k.count(values.len()))).map(Outcome::Sum)
+        input.sum_of_lowest(&values, self.k).map(Outcome::Sum)
     }
 }

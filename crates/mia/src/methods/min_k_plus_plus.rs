@@ -1,7 +1,7 @@
 //! Min-K%++ (Zhang et al. 2024): as Min-K%, of log-probabilities standardised by the model's distribution.
 
 use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
-use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance, lowest};
+use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance};
 use super::parameter::K_FIFTH;
 use super::range::Fraction;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,6 @@ impl MethodDefinition for MinKPlusPlus {
 
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         let values = finite(input.tokens()?.iter().map(|token| finite_variance(token, token.z())))?;
-        input.sum_of_selected(&values, |values| lowest(values, self.k.count(values.len()))).map(Outcome::Sum)
+        input.sum_of_lowest(&values, self.k).map(Outcome::Sum)
     }
 }
