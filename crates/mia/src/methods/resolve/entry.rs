@@ -106,15 +106,13 @@ impl<'a> RequestEntry<'a> {
             _ => None,
         });
         let (field, values) = sweep.map_or(("", Vec::new()), |(field, values)| (*field, values));
-        let bases: Vec<(Option<String>, Option<BaseMethod>)> = (0..values.len().max(1))
-            .map(|index| {
-                let swept = values.get(index).filter(|_| values.len() > 1);
-                let swept = swept.map(|(value, _)| format!("{field}={}", format_number(*value)));
-                (swept, name.read(&Place { sweep: index, ..self.place }, faults))
-            })
-            .collect();
-        let bases = bases.into_iter().map(|(swept, base)| Some((swept, base?))).collect::<Option<Vec<_>>>();
-        bases.filter(|_| faults.len() == faults_before)
+        let base = |index| {
+            let swept = values.get(index).filter(|_| values.len() > 1);
+            let swept = swept.map(|(value, _)| format!("{field}={}", format_number(*value)));
+            Some((swept, name.read(&Place { sweep: index, ..self.place }, faults)?))
+        };
+        let bases: Vec<_> = (0..values.len().max(1)).filter_map(base).collect();
+        (faults.len() == faults_before).then_some(bases)
     }
 
     /// One for each value of `alpha`; one without weights where none are asked for. `name` is that of the method, if
