@@ -336,7 +336,7 @@ mod tests {
         let requests: Vec<MethodRequest> =
             serde_json::from_str(r#"["loss", {"name": "recall", "prefix": ["a"]}]"#).unwrap();
         let methods = resolve(&requests, &Scope::default()).unwrap();
-        let with = |ids: Vec<u32>| refuse_empty(&methods, &[(Texts::new(vec!["a".to_owned()]), Ok(ids))]);
+        let with = |ids: Vec<u32>| refuse_empty(&methods, &[(Texts::from(vec!["a".to_owned()]), Ok(ids))]);
         assert!(with(vec![1]).is_ok());
         match with(Vec::new()) {
             Err(ScorerError::Unfit(faults)) => assert_eq!(faults[0].pointer, "/1/prefix"),

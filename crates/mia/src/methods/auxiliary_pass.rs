@@ -1,9 +1,9 @@
-//! Forward passes beside the one over the text itself: what some methods compare the text with.
+//! Forward passes beside the one over the text itself, over what some methods compare the text with.
 
 use super::range::Fraction;
-use super::texts::Texts;
 use crate::TokenStats;
-use serde::Serialize;
+use serde::{Deserialize, Serialize, Serializer};
+use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -60,11 +60,67 @@ impl Hash for Split {
 }
 
 /// A masked model that makes neighbours.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub struct Generator {
     /// Id of the masked model.
     #[schema(value_type = String)]
     pub model: Arc<str>,
     /// Maximum number of neighbours of a text.
     pub count: usize,
+}
+
+/// A list of texts, cheap to clone and to compare.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "Vec<String>")]
+pub struct Texts {
+    texts: Arc<[String]>,
+    digest: [u8; 32],
+}
+
+impl From<Vec<String>> for Texts {
+    fn from(texts: Vec<String>) -> Texts {
+        let mut digest = Sha256::new();
+        for text in &texts {
+            // With its length, so that no other division into texts gives the same.
+            digest.update((text.len() as u64).to_le_bytes());
+            digest.update(text);
+        }
+        Texts { texts: texts.into(), digest: digest.finalize().into() }
+    }
+}
+
+impl Texts {
+    pub fn as_slice(&self) -> &[String] {
+        &self.texts
+    }
+
+    /// Returns the total size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.texts.iter().map(String::len).sum()
+    }
+
+    /// The beginning of their digest, which stands for them in labels.
+    pub fn short_digest(&self) -> String {
+        self.digest[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl PartialEq for Texts {
+    fn eq(&self, other: &Texts) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for Texts {}
+
+impl Hash for Texts {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.digest.hash(state);
+    }
+}
+
+impl Serialize for Texts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.texts.serialize(serializer)
+    }
 }

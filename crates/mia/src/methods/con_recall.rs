@@ -1,17 +1,15 @@
 //! Con-ReCall (Wang et al. 2025): as ReCaLL, contrasting a prefix of non-members with one of members.
 
-use super::access::Access;
-use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::auxiliary_pass::{AuxiliaryPass, Texts};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameters::{AnyParameter, Number, Parameter, PrefixTexts, Reader};
+use super::parameter::{Parameter, ParameterKind};
 use super::range::{Range, format_number};
-use super::texts::Texts;
-use serde::Serialize;
+use super::value::ValueType;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// As recall, less what a prefix of members does.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ConRecall {
     /// Non-members that are put before the text.
     #[schema(value_type = Vec<String>)]
@@ -23,43 +21,34 @@ pub struct ConRecall {
     pub gamma: f64,
 }
 
-static NON_MEMBERS: Parameter<PrefixTexts> = Parameter {
+static NON_MEMBERS: Parameter = Parameter {
     name: "non_members",
-    kind: PrefixTexts,
-    summary: "non-members that are put before the text.",
-    description: "Non-members that are put before the text",
+    kind: ParameterKind::PrefixTexts,
+    description: "Non-members that are put before the text, 1 to 256, none of them scored.",
 };
 
-static MEMBERS: Parameter<PrefixTexts> = Parameter {
+static MEMBERS: Parameter = Parameter {
     name: "members",
-    kind: PrefixTexts,
-    summary: "members that are put before the text.",
-    description: "Members that are put before the text",
+    kind: ParameterKind::PrefixTexts,
+    description: "Members that are put before the text, 1 to 256, none of them scored.",
 };
 
-static GAMMA: Parameter<Number> = Parameter {
+static GAMMA: Parameter = Parameter {
     name: "gamma",
-    kind: Number { range: Range::from_zero(), default: 0.5 },
-    summary: "weight of what members do.",
+    kind: ParameterKind::Number { value_type: ValueType::Number, range: Range::from_zero(), default: 0.5 },
     description: "Weight of what members do to the text.",
 };
 
 impl MethodDefinition for ConRecall {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "As recall, contrasting a prefix of non-members with one of members; every token of the text counts after a prefix.",
         formula: "(mean lp(x given non-members) - gamma mean lp(x given members)) / mean lp(x)",
         needs: &[Access::LogProbabilities, Access::Text, Access::KnownTexts],
         further_passes: "2, of each prefix and the text",
         source: "Con-ReCall: Wang et al. 2025, arXiv:2409.03363",
+        parameters: &[&NON_MEMBERS, &MEMBERS, &GAMMA],
+        pdr: PdrPolicy::Accepted { published: false, selects: false, text_alone: false },
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&NON_MEMBERS, &MEMBERS, &GAMMA];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: false, selects: false, text_alone: false };
-
-    fn read(reader: &mut Reader) -> Option<Self> {
-        let (non_members, members) = (reader.read(&NON_MEMBERS), reader.read(&MEMBERS));
-        let gamma = reader.read(&GAMMA);
-        Some(ConRecall { non_members: non_members?, members: members?, gamma: gamma? })
-    }
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![

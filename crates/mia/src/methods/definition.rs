@@ -1,28 +1,57 @@
 //! The trait that defines a method.
 
-use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
+use super::fault::{Fault, Faults};
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameters::{AnyParameter, Reader};
+use super::parameter::Parameter;
+use super::range::format_number;
+use super::scope::Place;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
-/// A method, before truncation and weights. The implementing type holds the method's parameters; it serialises as the
-/// fields that a request gives them in.
-pub trait MethodDefinition: Sized {
-    /// Description of the method in the catalogue.
-    const DESCRIPTION: MethodDescription;
+/// A method, before truncation and weights. The implementing type holds the method's parameters, in the fields that a
+/// request gives them in: it is read from the values of its [`parameters`](Definition::parameters), and serialises as them.
+pub trait MethodDefinition: DeserializeOwned + Serialize {
+    /// Properties that do not depend on the parameters.
+    const DEFINITION: Definition;
 
-    /// The parameters that it takes beside those that all methods take (`truncate`, `pdr`, `label`).
-    const PARAMETERS: &'static [&'static dyn AnyParameter];
+    /// Checks the parameters together, and sets those whose default depends on others.
+    fn settle(_: &Place, _: &mut Map<String, Value>) -> Result<(), Fault> {
+        Ok(())
+    }
 
-    /// Policy on weights.
-    const PDR: PdrPolicy;
-
-    /// Reads the parameters out of a request, each with its default where it is not given. All of them are read before
-    /// the first `?`, so that no fault hides another.
-    fn read(reader: &mut Reader) -> Option<Self>;
+    /// Reads the parameters out of a request. All of them are checked, so that no fault hides another.
+    fn read(place: &Place, faults: &mut Faults) -> Option<Self> {
+        let (mut values, mut complete) = (Map::new(), true);
+        for parameter in Self::DEFINITION.parameters {
+            match faults.keep(parameter.read(place)) {
+                Some(Some(value)) => {
+                    values.insert(parameter.name.to_owned(), value);
+                }
+                Some(None) => {}
+                None => complete = false,
+            }
+        }
+        faults.keep(Self::settle(place, &mut values)).filter(|()| complete)?;
+        // A type without fields is null to serde.
+        let values = if Self::DEFINITION.parameters.is_empty() { Value::Null } else { values.into() };
+        faults.keep(serde_json::from_value(values).map_err(|error| Fault::new(place.entry, error.to_string())))
+    }
 
     /// The parameters as labels write them: name and value, in order. They must tell any two values of the type apart.
-    fn label_parts(&self) -> Vec<(&'static str, String)>;
+    fn label_parts(&self) -> Vec<(&'static str, String)> {
+        let values = serde_json::to_value(self).unwrap_or_default();
+        let part = |parameter: &&'static Parameter| {
+            let value = match values.get(parameter.name)? {
+                Value::String(text) => text.clone(),
+                value => value.as_f64().map_or_else(|| value.to_string(), format_number),
+            };
+            Some((parameter.name, value))
+        };
+        Self::DEFINITION.parameters.iter().filter_map(part).collect()
+    }
 
     /// The forward passes that the method needs beside the one over the text itself, each with the field of the request
     /// that asks for it. A pass that the formula reads and that is not listed here is an internal error.
@@ -41,15 +70,12 @@ pub trait MethodDefinition: Sized {
     }
 
     /// The formula; higher: more likely a member.
-    ///
-    /// # Errors
-    /// Where the text has no score.
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError>;
 }
 
-/// The words of a method.
+/// The properties of a method that do not depend on its parameters.
 #[derive(Clone, Copy, Debug)]
-pub struct MethodDescription {
+pub struct Definition {
     /// Quantity that it measures.
     pub summary: &'static str,
     pub formula: &'static str,
@@ -59,6 +85,9 @@ pub struct MethodDescription {
     pub further_passes: &'static str,
     /// Publication.
     pub source: &'static str,
+    /// The parameters that it takes beside those that all methods take (`truncate`, `pdr`, `label`).
+    pub parameters: &'static [&'static Parameter],
+    pub pdr: PdrPolicy,
 }
 
 /// Policy of a method on weights (PDR).
@@ -75,4 +104,26 @@ pub enum PdrPolicy {
     },
     /// It does not, for this reason.
     Refused(&'static str),
+}
+
+/// An input of a method: an output of the model, or other texts, models or counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// The text itself.
+    Text,
+    /// The log-probability of each token that came, and that of the model's first choice there.
+    LogProbabilities,
+    /// The model's whole distribution at each position, reduced to its moments.
+    FullLogits,
+    /// A second model.
+    ReferenceModel,
+    /// The model under an adapter that was tuned on texts that it has not seen.
+    Adapter,
+    /// Neighbours of the text, or a masked model that makes them.
+    Neighbors,
+    /// Texts that are known to be, or not to be, members.
+    KnownTexts,
+    /// Token counts of a reference corpus.
+    TokenCounts,
 }

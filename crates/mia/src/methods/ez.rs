@@ -1,20 +1,17 @@
 //! Error zone (Ilić et al. 2026): gains in log-probability over a reference model, compared with losses, at the tokens that are
 //! not the target's first choice.
 
-use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameters::{AnyParameter, Choice, Parameter, Reader};
+use super::parameter::{Parameter, ParameterKind};
 use super::reference::{REFERENCE, differences};
-use serde::Serialize;
-use std::marker::PhantomData;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use strum::{Display, EnumString, VariantNames};
+use strum::{Display, VariantNames};
 use utoipa::ToSchema;
 
-/// Log-probability gained over a reference model, divided by that lost, where the target expects another token.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Ez {
     /// Id of the reference model.
     #[schema(value_type = String)]
@@ -24,7 +21,7 @@ pub struct Ez {
 }
 
 /// Score of a text that has nothing to divide by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Display, EnumString, VariantNames, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, VariantNames, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum WithoutLosses {
@@ -35,28 +32,23 @@ pub enum WithoutLosses {
     Zero,
 }
 
-static WITHOUT_LOSSES: Parameter<Choice<WithoutLosses>> = Parameter {
+static WITHOUT_LOSSES: Parameter = Parameter {
     name: "without_losses",
-    kind: Choice(PhantomData),
-    summary: "score of a text without losses.",
-    description: "`error` gives such a text no score, `zero` gives it 0 as the authors' code does, which ranks the strongest members last.",
+    kind: ParameterKind::Choice(WithoutLosses::VARIANTS),
+    description: "Score of a text without losses: `error` gives it none, `zero` gives it 0 as the authors' code does, which ranks the \
+                  strongest members last.",
 };
 
 impl MethodDefinition for Ez {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Where the model expects another token: log-probability gained over a reference model, divided by that lost.",
         formula: "over the positions with max_v lp_v,t > lp_t: d_t = lp_t - lp_ref_t, sum of the positive d_t / -sum of the negative d_t",
         needs: &[Access::LogProbabilities, Access::ReferenceModel],
         further_passes: "1, by the reference model",
         source: "EZ-MIA: Ilic et al. 2026, arXiv:2601.12104",
+        parameters: &[&REFERENCE, &WITHOUT_LOSSES],
+        pdr: PdrPolicy::Refused("it is a ratio of two sums over the positions where the model errs"),
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&REFERENCE, &WITHOUT_LOSSES];
-    const PDR: PdrPolicy = PdrPolicy::Refused("it is a ratio of two sums over the positions where the model errs");
-
-    fn read(reader: &mut Reader) -> Option<Self> {
-        let (reference, without_losses) = (reader.read(&REFERENCE), reader.read(&WITHOUT_LOSSES));
-        Some(Ez { reference: reference?, without_losses: without_losses? })
-    }
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         let mut parts = vec![("reference", self.reference.to_string())];

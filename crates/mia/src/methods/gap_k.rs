@@ -1,16 +1,15 @@
 //! Gap-K% (Kwak and Kim 2026): how far the text's tokens fall behind the model's first choice, smoothed over
 //! neighbouring tokens.
 
-use super::access::Access;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
-use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance, lowest};
-use super::parameters::{AnyParameter, Integer, K_FIFTH, Parameter, Reader};
-use super::range::Fraction;
-use serde::Serialize;
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
+use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance};
+use super::parameter::{K_FIFTH, Parameter, ParameterKind};
+use super::range::{Fraction, Range};
+use super::value::ValueType;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Mean of the lowest share `k` of the moving averages of standardised distances to the model's first choice.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GapK {
     /// Share of tokens selected.
     pub k: Fraction,
@@ -18,39 +17,29 @@ pub struct GapK {
     pub window: usize,
 }
 
-static WINDOW: Parameter<Integer> = Parameter {
+static WINDOW: Parameter = Parameter {
     name: "window",
-    kind: Integer { minimum: 1, maximum: 64, default: 3 },
-    summary: "tokens in a moving average.",
+    kind: ParameterKind::Number { value_type: ValueType::Integer, range: Range::between(1.0, 64.0), default: 3.0 },
     description: "Values in a moving average; shorter texts are not averaged.",
 };
 
 impl MethodDefinition for GapK {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "How far the text's tokens fall behind the model's first choice, smoothed over neighbouring tokens.",
         formula: "g_t = (lp_t - max_v lp_v,t) / sigma_t, moving average over `window`, mean of the max(1, floor(k m)) lowest \
                   of its m values",
         needs: &[Access::LogProbabilities, Access::FullLogits],
         further_passes: "none",
         source: "Gap-K%: Kwak and Kim 2026, arXiv:2601.19936",
+        parameters: &[&K_FIFTH, &WINDOW],
+        pdr: PdrPolicy::Refused("its values are moving averages, which belong to no single position"),
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&K_FIFTH, &WINDOW];
-    const PDR: PdrPolicy = PdrPolicy::Refused("its values are moving averages, which belong to no single position");
-
-    fn read(reader: &mut Reader) -> Option<Self> {
-        let (k, window) = (reader.read(&K_FIFTH), reader.read(&WINDOW));
-        Some(GapK { k: k?, window: window? })
-    }
-
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        vec![("k", self.k.to_string()), ("window", self.window.to_string())]
-    }
 
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         let gaps =
             input.tokens()?.iter().map(|token| finite_variance(token, (token.lp - token.max_lp) / token.sigma()));
         let values = moving_average(finite(gaps)?, self.window);
-        let sum = input.sum_of_selected(&values, |values| lowest(values, self.k.count(values.len())))?;
+        let sum = input.sum_of_lowest(&values, self.k)?;
         // A moving average belongs to no single token, so none contributes to the score alone.
         sum.quotient().map(Outcome::Value)
     }

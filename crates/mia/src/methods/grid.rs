@@ -1,17 +1,20 @@
 //! A number, or a list of them to sweep over.
 
-use super::schema_parts::described;
+use super::fault::{Fault, Faults};
 use crate::json::CappedList;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
-use utoipa::openapi::schema::OneOfBuilder;
+use utoipa::openapi::schema::{ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Maximum number of methods of a request, sweeps and presets expanded.
 pub const MAX_METHODS: usize = 256;
+
+/// The fault of a list without values.
+pub(super) const EMPTY: &str = "the list of values is empty";
 
 /// The values of a parameter: one, or several that make a method each.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,6 +36,24 @@ impl Grid {
         }
     }
 
+    /// The checked values; `None` where there are none, or one is at fault. `pointer` is that of the parameter.
+    pub(super) fn checked<T>(
+        &self,
+        pointer: &str,
+        faults: &mut Faults,
+        check: impl Fn(f64) -> Result<T, String>,
+    ) -> Option<Vec<T>> {
+        if self.len() == 0 {
+            faults.push(Fault::new(pointer, EMPTY));
+            return None;
+        }
+        let checked = self.values().into_iter().map(|(value, below)| {
+            faults.keep(check(value).map_err(|detail| Fault::new(format!("{pointer}{below}"), detail)))
+        });
+        // All of them are checked before the first that is at fault ends the list.
+        checked.collect::<Vec<Option<T>>>().into_iter().collect()
+    }
+
     /// Number of methods that it expands to.
     pub(super) fn len(&self) -> usize {
         match self {
@@ -44,11 +65,13 @@ impl Grid {
 
 impl PartialSchema for Grid {
     fn schema() -> RefOr<Schema> {
-        let description = "The values of a parameter: one, or several that make a method each.";
+        let double = || Some(SchemaFormat::KnownFormat(KnownFormat::Double));
+        let number = || ObjectBuilder::new().schema_type(Type::Number).format(double());
+        let list = ArrayBuilder::new().items(number()).description(Some("A sweep over at least one value."));
         OneOfBuilder::new()
-            .item(described(f64::schema(), "One value."))
-            .item(described(Vec::<f64>::schema(), "A sweep over at least one value."))
-            .description(Some(description))
+            .item(number().description(Some("One value.")))
+            .item(list)
+            .description(Some("The values of a parameter: one, or several that make a method each."))
             .into()
     }
 }

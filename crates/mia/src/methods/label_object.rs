@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// Maximum number of bytes of a label that is read, well above those of any label that is printed.
-const MAX_BYTES: usize = 1024;
+pub(super) const MAX_BYTES: usize = 1024;
 
 /// Maximum depth of methods within methods, as in `fsd(split=0.3,seeds=42,score=min_k(k=0.2))`.
 const MAX_DEPTH: usize = 2;
@@ -73,62 +73,4 @@ fn literal(value: &str, depth: usize) -> Value {
         .ok()
         .filter(|value| value.is_number() || value.is_boolean())
         .unwrap_or(json!(value))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::methods::{MethodRequest, Scope, parse_list, possible_default_methods, resolve};
-
-    fn scope() -> Scope<'static> {
-        Scope { models: vec!["m", "r"], model: Some("m"), reference: Some("r"), audit: true, ..Scope::default() }
-    }
-
-    #[test]
-    fn a_label_that_was_printed_is_the_method() {
-        let requests = json!([
-            "ref",
-            "zlib",
-            "surp",
-            { "name": "min_k", "k": 0.3, "truncate": 0.5 },
-            { "name": "fsd", "seeds": 42, "split": 0.3 },
-            { "name": "loss", "pdr": { "decay": "linear", "alpha": [0.5, 1], "normalize": true } },
-            { "name": "min_k_plus_plus", "pdr": { "decay": "exponential", "alpha": 0.02, "select": "before" } },
-            { "name": "loss", "pdr": { "decay": "entropy_dataset" } },
-            { "name": "loss", "pdr": { "decay": "random", "family": "linear", "alpha": 1, "seed": 3 } }
-        ]);
-        let requests: Vec<MethodRequest> = serde_json::from_value(requests).unwrap();
-        let methods = resolve(&requests, &scope()).unwrap().into_iter().chain(possible_default_methods(&scope()));
-        for method in methods {
-            let again = resolve(&parse_list(&method.label).unwrap(), &scope());
-            let again = again.unwrap_or_else(|faults| panic!("{}: {faults:?}", method.label));
-            assert_eq!((again.len(), &again[0].method), (1, &method.method), "{}", method.label);
-        }
-    }
-
-    #[test]
-    fn labels_are_separated_by_commas_outside_parentheses() {
-        let list = parse_list("loss, min_k(k=0.1,truncate=0.5), min_k(k=0.2)+linear(alpha=1,normalize)").unwrap();
-        let labels: Vec<String> =
-            resolve(&list, &scope()).unwrap().iter().map(|method| method.label.to_string()).collect();
-        assert_eq!(labels, ["loss", "min_k(k=0.1,truncate=0.5)", "min_k(k=0.2)+linear(alpha=1,normalize)"]);
-    }
-
-    #[test]
-    fn a_label_is_read_to_a_depth_and_a_length() {
-        let nested = |depth: usize| format!("{}1{}", "a(b=".repeat(depth), ")".repeat(depth));
-        assert_eq!(label_object(&nested(2)), Some(json!({ "name": "a", "b": { "name": "a", "b": 1 } })));
-        assert_eq!(label_object(&nested(3)), Some(json!({ "name": "a", "b": { "name": "a", "b": "a(b=1)" } })));
-        assert_eq!(label_object(&nested(100_000)), None);
-        assert_eq!(label_object(&format!("a(b={})", "c".repeat(MAX_BYTES))), None);
-    }
-
-    #[test]
-    fn another_text_is_a_name() {
-        for text in ["loss", "a+b+c", "min_k(k)", "min_k(k=0.2", "loss+linear(", "min_k(no_such=1)"] {
-            let [request] = &*parse_list(text).unwrap() else { panic!("{text}") };
-            let is_name = matches!(request, MethodRequest::Name(name) if name == text);
-            assert!(is_name || resolve(std::slice::from_ref(request), &scope()).is_err(), "{text}: {request:?}");
-        }
-    }
 }

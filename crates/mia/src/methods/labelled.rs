@@ -74,6 +74,15 @@ pub fn possible_default_methods(scope: &Scope) -> Vec<LabelledMethod> {
     default_methods().into_iter().filter(is_possible).collect()
 }
 
+/// The scores of a control model by which two lists of texts are compared, in the order of `TextFacts::control`.
+#[must_use]
+pub fn control_measures() -> [LabelledMethod; 4] {
+    let k = Fraction::FIFTH;
+    let bases: [BaseMethod; 4] =
+        [Loss.into(), MinKPlusPlus { k }.into(), MinK { k: Fraction::TWENTIETH }.into(), MinK { k }.into()];
+    bases.map(|base| LabelledMethod::from(Method::new(base)))
+}
+
 /// A method as it was understood: every parameter, defaults included.
 #[derive(Serialize, ToSchema)]
 struct Echo<'a> {

@@ -1,34 +1,23 @@
 //! The loss attack: the mean log-probability of the text's tokens.
 
-use super::access::Access;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities};
-use super::parameters::{AnyParameter, Reader};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Mean log-probability.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Loss;
 
 impl MethodDefinition for Loss {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Mean log-probability of the text's tokens.",
         formula: "mean_t lp_t",
         needs: &[Access::LogProbabilities],
         further_passes: "none",
         source: "Yeom et al. 2018, arXiv:1709.01604",
+        parameters: &[],
+        pdr: PdrPolicy::Accepted { published: true, selects: false, text_alone: true },
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: true, selects: false, text_alone: true };
-
-    fn read(_: &mut Reader) -> Option<Self> {
-        Some(Loss)
-    }
-
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
 
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         input.sum(&log_probabilities(input.tokens()?)?).map(Outcome::Sum)

@@ -1,35 +1,24 @@
 //! The lowercase ratio (Carlini et al. 2021): the log-probability of the lower-cased text over that of the text.
 
-use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameters::{AnyParameter, Reader};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Mean log-probability of the lower-cased text over that of the text.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Lowercase;
 
 impl MethodDefinition for Lowercase {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Mean log-probability of the lower-cased text over that of the text.",
         formula: "mean lp(lower-cased text) / mean lp(text)",
         needs: &[Access::LogProbabilities, Access::Text],
         further_passes: "1, of the lower-cased text",
         source: "Carlini et al. 2021, arXiv:2012.07805",
+        parameters: &[],
+        pdr: PdrPolicy::Accepted { published: false, selects: false, text_alone: false },
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: false, selects: false, text_alone: false };
-
-    fn read(_: &mut Reader) -> Option<Self> {
-        Some(Lowercase)
-    }
-
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
 
     fn passes(&self) -> Vec<(&'static str, AuxiliaryPass)> {
         vec![("name", AuxiliaryPass::Lowercase)]

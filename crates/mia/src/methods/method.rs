@@ -1,12 +1,11 @@
-//! A method with its parameters, truncation and weights.
+//! A method with its parameters, truncation and weights, and its score of a text.
 
-use super::access::Access;
-use super::auxiliary_pass::{AuxiliaryPass, Split};
-use super::definition::PdrPolicy;
-use super::pdr::{Pdr, Weighting};
+use super::auxiliary_pass::{AuxiliaryPass, Split, Texts};
+use super::definition::{Access, PdrPolicy};
+use super::formula::{Explanation, FormulaInput, Outcome, ScoreError, TextStats};
+use super::pdr::{Pdr, Weighting, slope};
 use super::range::Fraction;
 use super::registry::{BaseMethod, MethodName};
-use super::texts::Texts;
 
 /// A method with all its parameters. Every value of this type can be scored.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,8 +32,7 @@ impl Method {
     pub fn baseline(&self) -> Option<Method> {
         match &self.base {
             BaseMethod::Fsd(fsd) => {
-                let base = BaseMethod::from(fsd.score.base.clone());
-                Some(Method { base, truncate: self.truncate, pdr: fsd.score.pdr })
+                Some(Method { base: (&fsd.score).into(), truncate: self.truncate, pdr: fsd.score.pdr })
             }
             _ => self.pdr.map(|_| Method { pdr: None, ..self.clone() }),
         }
@@ -52,10 +50,10 @@ impl Method {
     /// Returns true if it is computed from the model's whole distribution at each token, not from log-probabilities alone.
     pub fn needs_full_logits(&self) -> bool {
         let of_tuned = match &self.base {
-            BaseMethod::Fsd(fsd) => Some(BaseMethod::from(fsd.score.base.clone()).name()),
+            BaseMethod::Fsd(fsd) => Some(BaseMethod::from(&fsd.score).name()),
             _ => None,
         };
-        let needs = |name: MethodName| name.definition().description.needs.contains(&Access::FullLogits);
+        let needs = |name: MethodName| name.definition().needs.contains(&Access::FullLogits);
         let by_entropy = |pdr: Pdr| matches!(pdr.weighting, Weighting::EntropySample | Weighting::EntropyDataset);
         needs(self.name()) || of_tuned.is_some_and(needs) || self.pdr.is_some_and(by_entropy)
     }
@@ -85,15 +83,8 @@ impl Method {
 
     /// The prefixes that it puts before the text to score, by the field of the request that holds them.
     pub fn prefixes(&self) -> Vec<(&'static str, Texts)> {
-        let prefix = |(field, pass)| match pass {
-            AuxiliaryPass::Prefixed(texts) => Some((field, texts)),
-            AuxiliaryPass::Lowercase
-            | AuxiliaryPass::Reference(_)
-            | AuxiliaryPass::Tuned(_)
-            | AuxiliaryPass::Split(_)
-            | AuxiliaryPass::ReferenceTokenization(_)
-            | AuxiliaryPass::Neighbors(_) => None,
-        };
+        let prefix =
+            |(field, pass)| if let AuxiliaryPass::Prefixed(texts) = pass { Some((field, texts)) } else { None };
         self.base.passes().into_iter().filter_map(prefix).collect()
     }
 
@@ -112,4 +103,39 @@ impl Method {
         }
         label
     }
+}
+
+/// The score of a text, always finite; higher: more likely a member.
+///
+/// `loss`, `ref`, `neighbor`, `min_k` and `surp` are in nats, `zlib` in nats per byte; the others have no unit.
+pub fn score(method: &Method, text: &TextStats) -> Result<f64, ScoreError> {
+    let score = match method.base.evaluate(&input(method, text))? {
+        Outcome::Sum(sum) => sum.quotient()?,
+        Outcome::Value(value) => value,
+    };
+    if score.is_finite() { Ok(score) } else { Err(ScoreError::NonFinite) }
+}
+
+/// Breaks the score down by token. `None` for a method that is no sum over the text's own tokens.
+///
+/// # Errors
+///
+/// Those of [`score()`], in the same cases; and [`ScoreError::NonFinite`] where a weight is not finite.
+pub fn explain(method: &Method, text: &TextStats) -> Result<Option<Explanation>, ScoreError> {
+    let Outcome::Sum(sum) = method.base.evaluate(&input(method, text))? else { return Ok(None) };
+    sum.quotient()?;
+    let explanation = sum.explanation(text.tokens.len());
+    // The score does not know the weights of tokens that are not selected.
+    let numbers = explanation.contributions.iter().chain(&explanation.weights);
+    if numbers.copied().all(f64::is_finite) { Ok(Some(explanation)) } else { Err(ScoreError::NonFinite) }
+}
+
+/// The alpha that the weighting `slope` used on this text; None for any other weighting.
+pub fn alpha_used(method: &Method, text: &TextStats) -> Option<f64> {
+    method.pdr.filter(|pdr| pdr.weighting == Weighting::Slope)?;
+    Some(slope(input(method, text).truncated(text.tokens))).filter(|slope| slope.is_finite())
+}
+
+fn input<'a>(method: &Method, text: &'a TextStats<'a>) -> FormulaInput<'a> {
+    FormulaInput { text, truncate: method.truncate, pdr: method.pdr }
 }

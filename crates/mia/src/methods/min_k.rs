@@ -1,41 +1,31 @@
 //! Min-K% (Shi et al. 2024): the mean log-probability of the least likely tokens.
 
-use super::access::Access;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
-use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities, lowest};
-use super::parameters::{AnyParameter, K_FIFTH, Reader};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
+use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities};
+use super::parameter::K_FIFTH;
 use super::range::Fraction;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Mean of the lowest share `k` of the log-probabilities.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MinK {
     /// Share of tokens selected.
     pub k: Fraction,
 }
 
 impl MethodDefinition for MinK {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Mean log-probability of the least likely tokens.",
         formula: "mean of the max(1, floor(k n)) lowest lp_t",
         needs: &[Access::LogProbabilities],
         further_passes: "none",
         source: "Shi et al. 2024, arXiv:2310.16789",
+        parameters: &[&K_FIFTH],
+        pdr: PdrPolicy::Accepted { published: true, selects: true, text_alone: true },
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&K_FIFTH];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: true, selects: true, text_alone: true };
-
-    fn read(reader: &mut Reader) -> Option<Self> {
-        Some(MinK { k: reader.read(&K_FIFTH)? })
-    }
-
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        vec![("k", self.k.to_string())]
-    }
 
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         let values = log_probabilities(input.tokens()?)?;
-        input.sum_of_selected(&values, |values| lowest(values, self.k.count(values.len()))).map(Outcome::Sum)
+        input.sum_of_lowest(&values, self.k).map(Outcome::Sum)
     }
 }

@@ -1,41 +1,31 @@
 //! Min-K%++ (Zhang et al. 2024): as Min-K%, of log-probabilities standardised by the model's distribution.
 
-use super::access::Access;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
-use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance, lowest};
-use super::parameters::{AnyParameter, K_FIFTH, Reader};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
+use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance};
+use super::parameter::K_FIFTH;
 use super::range::Fraction;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Mean of the lowest share `k` of the standardised log-probabilities.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MinKPlusPlus {
     /// Share of tokens selected.
     pub k: Fraction,
 }
 
 impl MethodDefinition for MinKPlusPlus {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "As min_k, of log-probabilities standardised by the model's distribution at each position.",
         formula: "mean of the max(1, floor(k n)) lowest (lp_t - mu_t) / sigma_t",
         needs: &[Access::LogProbabilities, Access::FullLogits],
         further_passes: "none",
         source: "Zhang et al. 2024, arXiv:2404.02936",
+        parameters: &[&K_FIFTH],
+        pdr: PdrPolicy::Accepted { published: true, selects: true, text_alone: true },
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&K_FIFTH];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: true, selects: true, text_alone: true };
-
-    fn read(reader: &mut Reader) -> Option<Self> {
-        Some(MinKPlusPlus { k: reader.read(&K_FIFTH)? })
-    }
-
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        vec![("k", self.k.to_string())]
-    }
 
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         let values = finite(input.tokens()?.iter().map(|token| finite_variance(token, token.z())))?;
-        input.sum_of_selected(&values, |values| lowest(values, self.k.count(values.len()))).map(Outcome::Sum)
+        input.sum_of_lowest(&values, self.k).map(Outcome::Sum)
     }
 }

@@ -8,17 +8,15 @@
 //!
 //! A method is a file: its type implements [`MethodDefinition`], which is all that there is to say of it, and a line of the
 //! registry places it. A client's wishes come in as [`MethodRequest`], [`resolve()`] turns them into [`LabelledMethod`] or
-//! into a list of [`Fault`], and [`score()`] and [`explain`] do the arithmetic. What a method compares the text with is an
-//! [`AuxiliaryPass`]; who asks for its score brings the statistics of its passes. What [`catalogue()`] says of ranges and
-//! defaults is what `resolve` enforces: both read the same declarations.
+//! into a list of [`Fault`], and [`score()`] and [`explain`] do the arithmetic. Sequences that a method compares the text
+//! with are [`AuxiliaryPass`]es; who asks for its score brings their statistics. The ranges and defaults in the
+//! [`catalogue()`] are those that `resolve` enforces: both read the same declarations.
 //!
 //! Sources of the formulas: [`catalogue()`] names one for each method.
 
-mod access;
 mod auxiliary_pass;
 mod catalogue;
 mod con_recall;
-mod control_measures;
 mod dc_pdd;
 mod definition;
 mod ez;
@@ -33,12 +31,10 @@ mod loss;
 mod lowercase;
 mod max_k;
 mod method;
-mod method_object;
 mod min_k;
 mod min_k_plus_plus;
 mod neighbor;
-mod parameter_entry;
-mod parameters;
+mod parameter;
 mod pdr;
 mod presets;
 mod range;
@@ -48,46 +44,35 @@ mod registry;
 mod request;
 mod resolve;
 mod schema;
-mod schema_parts;
 mod scope;
-mod score;
-mod stored_method;
 mod surp;
 mod text_checks;
-mod texts;
 mod token_counts;
-mod tuned_score;
+mod value;
 mod wbc;
 mod zlib;
 
 #[cfg(test)]
 mod tests;
 
-pub use access::Access;
-pub use auxiliary_pass::{AuxiliaryPass, AuxiliaryPassError, AuxiliaryStats, Generator, Split};
-pub use catalogue::{Catalogue, MethodEntry, catalogue};
-pub use control_measures::control_measures;
-pub use definition::{MethodDefinition, MethodDescription, PdrPolicy};
+pub use auxiliary_pass::{AuxiliaryPass, AuxiliaryPassError, AuxiliaryStats, Generator, Split, Texts};
+pub use catalogue::{Catalogue, MethodEntry, PresetEntry, WeightingEntry, catalogue};
+pub use definition::{Access, Definition, MethodDefinition, PdrPolicy};
 pub use fault::Fault;
 pub use formula::{Explanation, ScoreError, TextStats};
 pub use grid::{Grid, MAX_METHODS};
-pub use labelled::{LabelledMethod, RequestOrigin, default_methods, possible_default_methods};
-pub use method::Method;
-pub use method_object::MethodObject;
+pub use labelled::{LabelledMethod, RequestOrigin, control_measures, default_methods, possible_default_methods};
+pub use method::{Method, alpha_used, explain, score};
 pub use neighbor::MAX_NEIGHBORS;
-pub use parameter_entry::{ParameterEntry, ParameterType};
-pub use pdr::{
-    Curve, Decay, Pdr, PdrRequest, Select, WeightContext, Weighting, WeightingEntry, WeightingName, dataset_weights,
-};
-pub use presets::{Preset, PresetEntry, PresetName};
+pub use parameter::{ParameterEntry, ParameterType};
+pub use pdr::{Curve, Decay, Pdr, PdrRequest, Select, WeightContext, Weighting, dataset_weights};
+pub use presets::PresetName;
 pub use range::{Fraction, Range};
 pub use reference::{Ref, Tokenization};
 pub use registry::{BaseMethod, MethodName};
-pub use request::{MethodRequest, parse_list};
+pub use request::{MethodObject, MethodRequest, parse_list};
 pub use resolve::{MAX_LABEL_CHARS, resolve};
 pub use scope::Scope;
-pub use score::{alpha_used, explain, score};
 pub use text_checks::{TextAndNeighbors, faults_of_texts};
-pub use texts::Texts;
 pub use token_counts::{NamedCounts, TokenCounts, TokenCountsError};
 pub use zlib::zlib_bytes;

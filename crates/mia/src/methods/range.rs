@@ -1,6 +1,6 @@
 //! Ranges that parameters must lie in, and the share of a sequence.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use utoipa::ToSchema;
 
@@ -51,8 +51,17 @@ impl fmt::Display for Range {
 }
 
 /// A share of a sequence, in (0, 1].
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, ToSchema)]
+#[serde(try_from = "f64")]
 pub struct Fraction(f64);
+
+impl TryFrom<f64> for Fraction {
+    type Error = String;
+
+    fn try_from(value: f64) -> Result<Self, String> {
+        Fraction::new(value).ok_or_else(|| format!("{value:?} is outside {}", Fraction::RANGE))
+    }
+}
 
 impl Fraction {
     /// Values that [`Fraction::new`] accepts.
@@ -67,25 +76,12 @@ impl Fraction {
     /// The default share of SURP.
     pub(super) const TWO_FIFTHS: Fraction = Fraction(0.4);
 
-    /// The shares between nothing and the whole, in steps of a tenth.
-    pub(super) const TENTHS: [Fraction; 9] = [
-        Fraction(0.1),
-        Fraction(0.2),
-        Fraction(0.3),
-        Fraction(0.4),
-        Fraction(0.5),
-        Fraction(0.6),
-        Fraction(0.7),
-        Fraction(0.8),
-        Fraction(0.9),
-    ];
-
     /// `None` if `value` is outside [`Fraction::RANGE`].
     pub fn new(value: f64) -> Option<Fraction> {
         Self::RANGE.contains(value).then_some(Fraction(value))
     }
 
-    pub fn get(self) -> f64 {
+    pub const fn get(self) -> f64 {
         self.0
     }
 

@@ -1,18 +1,14 @@
 //! ReCaLL (Xie et al. 2024): how much a prefix of non-members changes the text's log-probability.
 
-use super::access::Access;
-use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::auxiliary_pass::{AuxiliaryPass, Texts};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameters::{AnyParameter, Choice, Parameter, PrefixTexts, Reader};
-use super::texts::Texts;
-use serde::Serialize;
-use std::marker::PhantomData;
-use strum::{Display, EnumString, VariantNames};
+use super::parameter::{Parameter, ParameterKind};
+use serde::{Deserialize, Serialize};
+use strum::{Display, VariantNames};
 use utoipa::ToSchema;
 
-/// Mean log-probability after a prefix over that without it.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Recall {
     /// Non-members that are put before the text.
     #[schema(value_type = Vec<String>)]
@@ -22,7 +18,7 @@ pub struct Recall {
 }
 
 /// Which tokens of a text count once a prefix has given its first token a probability too.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Display, EnumString, VariantNames, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, VariantNames, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Align {
@@ -33,36 +29,29 @@ pub enum Align {
     Official,
 }
 
-static PREFIX: Parameter<PrefixTexts> = Parameter {
+static PREFIX: Parameter = Parameter {
     name: "prefix",
-    kind: PrefixTexts,
-    summary: "non-members that are put before the text.",
-    description: "Non-members that are put before the text",
+    kind: ParameterKind::PrefixTexts,
+    description: "Non-members that are put before the text, 1 to 256, none of them scored.",
 };
 
-static ALIGN: Parameter<Choice<Align>> = Parameter {
+static ALIGN: Parameter = Parameter {
     name: "align",
-    kind: Choice(PhantomData),
-    summary: "which tokens count.",
+    kind: ParameterKind::Choice(Align::VARIANTS),
     description: "`official` counts every token of the text after the prefix, `shared` those that have a \
                   log-probability without it too, which the first has not.",
 };
 
 impl MethodDefinition for Recall {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "How much a prefix of non-members changes the text's log-probability.",
         formula: "mean lp(x given prefix) / mean lp(x)",
         needs: &[Access::LogProbabilities, Access::Text, Access::KnownTexts],
         further_passes: "1, of prefix and text",
         source: "ReCaLL: Xie et al. 2024, arXiv:2406.15968",
+        parameters: &[&PREFIX, &ALIGN],
+        pdr: PdrPolicy::Accepted { published: false, selects: false, text_alone: false },
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&PREFIX, &ALIGN];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: false, selects: false, text_alone: false };
-
-    fn read(reader: &mut Reader) -> Option<Self> {
-        let (prefix, align) = (reader.read(&PREFIX), reader.read(&ALIGN));
-        Some(Recall { prefix: prefix?, align: align? })
-    }
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("prefix", self.prefix.short_digest()), ("align", self.align.to_string())]

@@ -1,20 +1,19 @@
 //! The reference attack: the log-probability of the text, less what a reference model gives it.
 
-use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, finite};
-use super::parameter_entry::{ParameterEntry, ParameterType};
-use super::parameters::{AnyParameter, Parameter, ParameterKind, ParameterValue, Place, Reader, ValueType};
-use super::schema_parts::Schemas;
-use serde::Serialize;
+use super::parameter::{Parameter, ParameterKind};
+use super::scope::Place;
+use super::value::ValueType;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::sync::Arc;
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 
 /// Mean log-probability minus that of a reference model.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Ref {
     /// Id of the reference model.
     #[schema(value_type = String)]
@@ -35,59 +34,39 @@ pub enum Tokenization {
     Separate,
 }
 
-pub static REFERENCE: Parameter<ReferenceModel> = Parameter {
+pub static REFERENCE: Parameter = Parameter {
     name: "reference",
-    kind: ReferenceModel,
-    summary: "id of the reference model; the one that the settings give the model if left out.",
+    kind: ParameterKind::Checked {
+        value_type: ValueType::String,
+        required: false,
+        range: None,
+        read: |place| Ok(Some(json!(reference_model(place)?))),
+    },
     description: "Id of the reference model; the one that the settings give the model if left out.",
 };
 
 /// The id of a reference model; where none is given, the one that the settings give the target model.
-#[derive(Debug)]
-pub struct ReferenceModel;
-
-impl ParameterKind for ReferenceModel {
-    type Value = Arc<str>;
-    const VALUE_TYPE: ValueType = ValueType::String;
-
-    fn read(&self, place: &Place) -> Result<Arc<str>, Fault> {
-        match (place.value, place.scope.and_then(|scope| scope.reference)) {
-            (Some(ParameterValue::String(id)), _) => place.model(id, ""),
-            (Some(other), _) => Err(place.wrong_type(other, "the id of a model")),
-            (None, Some(id)) => Ok(id.into()),
-            (None, None) => {
-                Err(place.fault("no reference model: name one as `reference`, or give the model one in the settings"))
-            }
-        }
-    }
-
-    fn entry(&self, name: &'static str, description: &str) -> ParameterEntry {
-        ParameterEntry::optional(name, ParameterType::String, description)
-    }
-
-    fn schema(&self, _: &mut Schemas) -> RefOr<Schema> {
-        String::schema()
+pub fn reference_model(place: &Place) -> Result<Arc<str>, Fault> {
+    match (place.string(REFERENCE.name), place.scope.and_then(|scope| scope.reference)) {
+        (Some(id), _) => place.check_model(id, REFERENCE.name).map(|()| id.into()),
+        (None, Some(id)) => Ok(id.into()),
+        (None, None) => Err(place.fault(
+            REFERENCE.name,
+            "no reference model: name one as `reference`, or give the model one in the settings",
+        )),
     }
 }
 
 impl MethodDefinition for Ref {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "As loss, less what a reference model gives the same tokens.",
         formula: "mean_t (lp_t - lp_ref_t); with another tokenization mean lp - mean lp_ref, each over its own tokens",
         needs: &[Access::LogProbabilities, Access::ReferenceModel],
         further_passes: "1, by the reference model",
         source: "Carlini et al. 2021, arXiv:2012.07805",
+        parameters: &[&REFERENCE],
+        pdr: PdrPolicy::Accepted { published: true, selects: false, text_alone: true },
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&REFERENCE];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: true, selects: false, text_alone: true };
-
-    fn read(reader: &mut Reader) -> Option<Self> {
-        Some(Ref { reference: reader.read(&REFERENCE)?, tokenization: Tokenization::Shared })
-    }
-
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        vec![("reference", self.reference.to_string())]
-    }
 
     fn passes(&self) -> Vec<(&'static str, AuxiliaryPass)> {
         vec![(REFERENCE.name, self.pass())]
@@ -115,9 +94,6 @@ impl MethodDefinition for Ref {
 }
 
 /// The log-probability of each token less that under a reference model that scored the same ids, in nats.
-///
-/// # Errors
-/// Where one of them is missing or not finite.
 pub fn differences(input: &FormulaInput, reference: &Arc<str>) -> Result<Vec<f64>, ScoreError> {
     let tokens = input.tokens()?;
     let reference = input.sequence(&AuxiliaryPass::Reference(Arc::clone(reference)))?;

@@ -1,32 +1,19 @@
 //! The table of all methods: one line each.
 //!
 //! A method that is not in the table does not exist, and a line for a type that is no [`MethodDefinition`] does not
-//! compile. All that depends on the method goes through the two enums that the table makes, or through [`Definition`].
+//! compile. All that depends on the method goes through the two enums that the table makes.
 
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Definition, MethodDefinition};
+use super::fault::Faults;
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameters::{AnyParameter, Reader};
-use super::schema_parts::Schemas;
-use super::tuned_score::TunedBase;
+use super::fsd::{TunedBase, TunedScore};
+use super::range::Fraction;
+use super::scope::Place;
 use serde::Serialize;
 use strum::{Display, EnumString, VariantArray};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
-
-/// Properties of a method that do not depend on its parameters.
-pub struct Definition {
-    /// Description in the catalogue.
-    pub description: MethodDescription,
-    /// The parameters that it takes beside those that all methods take.
-    pub parameters: &'static [&'static dyn AnyParameter],
-    /// Policy on weights.
-    pub pdr: PdrPolicy,
-    /// Reads the parameters out of a request.
-    pub read: fn(&mut Reader) -> Option<BaseMethod>,
-    /// The parameters as answers repeat them, for the OpenAPI document. Adds the schemas that they refer to.
-    pub schema: fn(&mut Schemas) -> RefOr<Schema>,
-}
 
 /// Makes the enums of the methods from the modules and types that define them.
 macro_rules! registry {
@@ -49,19 +36,26 @@ macro_rules! registry {
         }
 
         impl MethodName {
-            /// Returns the properties of the method that do not depend on its parameters.
             pub fn definition(self) -> Definition {
                 match self {
-                    $(MethodName::$Method => Definition {
-                        description: super::$module::$Method::DESCRIPTION,
-                        parameters: super::$module::$Method::PARAMETERS,
-                        pdr: super::$module::$Method::PDR,
-                        read: |reader| super::$module::$Method::read(reader).map(BaseMethod::$Method),
-                        schema: |schemas| {
-                            super::$module::$Method::schemas(schemas);
-                            super::$module::$Method::schema()
-                        },
-                    },)*
+                    $(MethodName::$Method => super::$module::$Method::DEFINITION,)*
+                }
+            }
+
+            /// Reads the method's parameters out of a request; `None` where there are faults.
+            pub fn read(self, place: &Place, faults: &mut Faults) -> Option<BaseMethod> {
+                match self {
+                    $(MethodName::$Method => super::$module::$Method::read(place, faults).map(BaseMethod::$Method),)*
+                }
+            }
+
+            /// The parameters as answers repeat them, for the OpenAPI document. Adds the schemas that it refers to.
+            pub fn schema(self, schemas: &mut Vec<(String, RefOr<Schema>)>) -> RefOr<Schema> {
+                match self {
+                    $(MethodName::$Method => {
+                        super::$module::$Method::schemas(schemas);
+                        super::$module::$Method::schema()
+                    })*
                 }
             }
         }
@@ -73,39 +67,31 @@ macro_rules! registry {
                 }
             }
 
-            /// The parameters as labels write them: name and value, in order.
+            /// See [`MethodDefinition::label_parts`], as for the functions below.
             pub fn label_parts(&self) -> Vec<(&'static str, String)> {
                 match self {
                     $(BaseMethod::$Method(method) => method.label_parts(),)*
                 }
             }
 
-            /// The forward passes that the method needs beside the one over the text itself, each with the field of the
-            /// request that asks for it.
             pub fn passes(&self) -> Vec<(&'static str, AuxiliaryPass)> {
                 match self {
                     $(BaseMethod::$Method(method) => method.passes(),)*
                 }
             }
 
-            /// The id of the token counts that the formula reads.
             pub fn token_counts(&self) -> Option<&str> {
                 match self {
                     $(BaseMethod::$Method(method) => method.token_counts(),)*
                 }
             }
 
-            /// Notes that a reader of the scores must know.
             pub fn note(&self) -> Option<&'static str> {
                 match self {
                     $(BaseMethod::$Method(method) => method.note(),)*
                 }
             }
 
-            /// The formula.
-            ///
-            /// # Errors
-            /// Where the text has no score.
             pub fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
                 match self {
                     $(BaseMethod::$Method(method) => method.evaluate(input),)*
@@ -140,12 +126,12 @@ registry! {
     fsd::Fsd,
 }
 
-impl From<TunedBase> for BaseMethod {
-    fn from(base: TunedBase) -> BaseMethod {
-        match base {
-            TunedBase::Loss(method) => method.into(),
-            TunedBase::MinK(method) => method.into(),
-            TunedBase::MinKPlusPlus(method) => method.into(),
+impl From<&TunedScore> for BaseMethod {
+    fn from(score: &TunedScore) -> BaseMethod {
+        match (score.base, score.k.unwrap_or(Fraction::FIFTH)) {
+            (TunedBase::Loss, _) => super::loss::Loss.into(),
+            (TunedBase::MinK, k) => super::min_k::MinK { k }.into(),
+            (TunedBase::MinKPlusPlus, k) => super::min_k_plus_plus::MinKPlusPlus { k }.into(),
         }
     }
 }

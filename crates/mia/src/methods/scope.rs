@@ -1,4 +1,8 @@
-//! Models, corpora and texts that a request's methods may refer to.
+//! The surroundings of a request's methods: models, corpora and texts that they may refer to, and the entry that asks for them.
+
+use super::fault::Fault;
+use super::grid::{EMPTY, Grid};
+use super::value::{GivenParameters, ParameterValue};
 
 /// The models, corpora and texts around a request.
 #[derive(Clone, Debug, Default)]
@@ -37,5 +41,56 @@ impl<'a> Scope<'a> {
     pub fn adapters(&self) -> Vec<&'a str> {
         let is_adapter = |id: &&str| id.split_once(':').is_some_and(|(base, _)| Some(base) == self.model);
         self.models.iter().copied().filter(is_adapter).collect()
+    }
+}
+
+/// The entry of a request's list of methods that parameters are read from.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    pub given: &'a GivenParameters,
+    /// JSON pointer to the entry.
+    pub entry: &'a str,
+    /// True if that entry is a name alone, which has no fields to point at.
+    pub name_alone: bool,
+    /// Scope of the names in the request; `None` for a method that was stored, whose names were checked before.
+    pub scope: Option<&'a Scope<'a>>,
+    /// Index of the value that is read from a list, for the parameter that is swept.
+    pub sweep: usize,
+}
+
+impl Place<'_> {
+    /// JSON pointer to a field; to the entry, where that is a name alone.
+    pub fn pointer(&self, field: &str) -> String {
+        if self.name_alone { self.entry.to_owned() } else { format!("{}/{field}", self.entry) }
+    }
+
+    pub fn fault(&self, field: &str, detail: impl Into<String>) -> Fault {
+        Fault::new(self.pointer(field), detail)
+    }
+
+    /// A parameter that is a string, if it is given.
+    pub fn string(&self, field: &str) -> Option<&str> {
+        match self.given.get(field) {
+            Some(ParameterValue::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Refuses the id of a model that there is not. `field` holds the id.
+    pub fn check_model(&self, id: &str, field: &str) -> Result<(), Fault> {
+        match self.scope {
+            Some(scope) if !scope.models.contains(&id) => {
+                Err(Fault::unknown("model", id, &scope.models, self.pointer(field)))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The value of a list that is read, or the only one, and the JSON pointer to it.
+    pub fn swept(&self, field: &str, grid: &Grid) -> Result<(f64, String), Fault> {
+        match grid.values().get(self.sweep) {
+            Some((value, below)) => Ok((*value, format!("{}{below}", self.pointer(field)))),
+            None => Err(self.fault(field, EMPTY)),
+        }
     }
 }

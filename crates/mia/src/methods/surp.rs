@@ -1,15 +1,14 @@
 //! SURP (Zhang and Wu 2024): the mean log-probability of unlikely tokens at positions where the model was sure.
 
-use super::access::Access;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities, lowest};
-use super::parameters::{AnyParameter, Number, Parameter, Reader, Share, share_selected};
-use super::range::{Fraction, Range, format_number};
-use serde::Serialize;
+use super::parameter::{Parameter, ParameterKind, share_selected};
+use super::range::{Fraction, Range};
+use super::value::ValueType;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Mean log-probability of unlikely tokens where the model was sure.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Surp {
     /// Share of tokens selected.
     pub k: Fraction,
@@ -17,35 +16,24 @@ pub struct Surp {
     pub max_entropy: f64,
 }
 
-static K: Parameter<Share> = share_selected(Fraction::TWO_FIFTHS);
+static K: Parameter = share_selected(Fraction::TWO_FIFTHS);
 
-static MAX_ENTROPY: Parameter<Number> = Parameter {
+static MAX_ENTROPY: Parameter = Parameter {
     name: "max_entropy",
-    kind: Number { range: Range::above_zero(), default: 2.0 },
-    summary: "the model is sure below this entropy, in nats.",
+    kind: ParameterKind::Number { value_type: ValueType::Number, range: Range::above_zero(), default: 2.0 },
     description: "The model is sure where its entropy is below this, in nats.",
 };
 
 impl MethodDefinition for Surp {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Mean log-probability of unlikely tokens at positions where the model was sure.",
         formula: "mean of lp_t over the max(1, floor(k n)) lowest lp_t with entropy_t < max_entropy",
         needs: &[Access::LogProbabilities, Access::FullLogits],
         further_passes: "none",
         source: "SURP: Zhang and Wu 2024, arXiv:2407.21248",
+        parameters: &[&K, &MAX_ENTROPY],
+        pdr: PdrPolicy::Refused("it looks at the positions that entropy picks, wherever they are in the text"),
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&K, &MAX_ENTROPY];
-    const PDR: PdrPolicy =
-        PdrPolicy::Refused("it looks at the positions that entropy picks, wherever they are in the text");
-
-    fn read(reader: &mut Reader) -> Option<Self> {
-        let (k, max_entropy) = (reader.read(&K), reader.read(&MAX_ENTROPY));
-        Some(Surp { k: k?, max_entropy: max_entropy? })
-    }
-
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        vec![("k", self.k.to_string()), ("max_entropy", format_number(self.max_entropy))]
-    }
 
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         let tokens = input.tokens()?;

@@ -31,9 +31,6 @@ pub enum TokenCountsError {
 
 impl TokenCounts {
     /// Takes the counts by token id.
-    ///
-    /// # Errors
-    /// [`TokenCountsError`] where they add up to nothing or to too much.
     pub fn new(counts: Vec<u64>) -> Result<Self, TokenCountsError> {
         let sum = counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count));
         match sum.ok_or(TokenCountsError::Overflow)? {

@@ -1,21 +1,18 @@
 //! Window-based comparison (Chen et al. 2026): the share of windows that the target finds more likely than a reference
 //! model does.
 
-use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameters::{AnyParameter, Reader};
 use super::reference::{REFERENCE, differences};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// Tokens of the windows, in geometric steps as the authors have them.
 const WINDOWS: [usize; 10] = [2, 3, 4, 6, 9, 13, 18, 25, 32, 40];
 
-/// Share of windows that are more likely under the target than under the reference model.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Wbc {
     /// Id of the reference model.
     #[schema(value_type = String)]
@@ -23,24 +20,16 @@ pub struct Wbc {
 }
 
 impl MethodDefinition for Wbc {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "The share of windows of tokens that the model finds more likely than a reference model does.",
         formula: "share of the n - w + 1 windows of w tokens with sum lp > sum lp_ref, mean over w = 2, 3, 4, 6, 9, 13, \
                   18, 25, 32, 40, each at most n",
         needs: &[Access::LogProbabilities, Access::ReferenceModel],
         further_passes: "1, by the reference model",
         source: "WBC: Chen et al. 2026, arXiv:2601.02751",
+        parameters: &[&REFERENCE],
+        pdr: PdrPolicy::Refused("it counts windows, which belong to no single position"),
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&REFERENCE];
-    const PDR: PdrPolicy = PdrPolicy::Refused("it counts windows, which belong to no single position");
-
-    fn read(reader: &mut Reader) -> Option<Self> {
-        Some(Wbc { reference: reader.read(&REFERENCE)? })
-    }
-
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        vec![("reference", self.reference.to_string())]
-    }
 
     fn passes(&self) -> Vec<(&'static str, AuxiliaryPass)> {
         vec![(REFERENCE.name, AuxiliaryPass::Reference(Arc::clone(&self.reference)))]

@@ -1,36 +1,25 @@
 //! The zlib ratio (Carlini et al. 2021): the mean log-probability over the bytes of the compressed text.
 
-use super::access::Access;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, Definition, MethodDefinition, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities};
-use super::parameters::{AnyParameter, Reader};
 use flate2::{Compression, bufread::ZlibEncoder};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io;
 use utoipa::ToSchema;
 
-/// Mean log-probability over the bytes of the compressed text.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Zlib;
 
 impl MethodDefinition for Zlib {
-    const DESCRIPTION: MethodDescription = MethodDescription {
+    const DEFINITION: Definition = Definition {
         summary: "Mean log-probability over the text's own complexity, its bytes when compressed.",
         formula: "mean_t lp_t / bytes(zlib level 6 of the full UTF-8 text)",
         needs: &[Access::LogProbabilities, Access::Text],
         further_passes: "none",
         source: "Carlini et al. 2021, arXiv:2012.07805",
+        parameters: &[],
+        pdr: PdrPolicy::Accepted { published: false, selects: false, text_alone: true },
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[];
-    const PDR: PdrPolicy = PdrPolicy::Accepted { published: false, selects: false, text_alone: true };
-
-    fn read(_: &mut Reader) -> Option<Self> {
-        Some(Zlib)
-    }
-
-    fn label_parts(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
 
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         let sum = input.sum(&log_probabilities(input.tokens()?)?)?;

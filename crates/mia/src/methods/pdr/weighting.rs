@@ -1,11 +1,89 @@
-//! The weight of each token, by its position or by entropy: PDR and the ablations of its paper.
+//! The weight of each token, by its position or by entropy: the positional decays of PDR (arXiv 2601.06827) and the ablations of
+//! its paper.
 
-use super::decay::{Curve, Decay};
 use crate::TokenStats;
+use crate::methods::range::Range;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
-use strum::{Display, EnumString, VariantArray};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
+
+/// A family of positional decay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub enum Decay {
+    /// `w(t) = 1 - alpha (t-1)/(n-1)` (LPDR).
+    Linear,
+    /// `w(t) = exp(-alpha (t-1))` (EPDR).
+    Exponential,
+    /// `w(t) = (1 - (t-1)/(n-1))^alpha` (PPDR); a larger alpha decays faster.
+    Polynomial,
+}
+
+impl Decay {
+    /// The values of alpha for which the weights are meant: an alpha of 0 is the base score, which the
+    /// polynomial cannot express at its last position (0^0).
+    pub fn alpha_range(self) -> Range {
+        match self {
+            Decay::Linear => Range::between(0.0, 1.0),
+            Decay::Exponential => Range::from_zero(),
+            Decay::Polynomial => Range::above_zero(),
+        }
+    }
+
+    /// The weight of position `t` of `n`, `1 <= t <= n`, for any `alpha`.
+    ///
+    /// It is exactly 1 at the first position, everywhere if `alpha` is 0, and where `n = 1`, for which the
+    /// formulas of the linear and the polynomial decay are 0/0.
+    pub fn weight(self, alpha: f64, t: usize, n: usize) -> f64 {
+        if n <= 1 {
+            return 1.0;
+        }
+        let steps = t.saturating_sub(1) as f64;
+        let progress = steps / (n - 1) as f64;
+        match self {
+            Decay::Linear => 1.0 - alpha * progress,
+            Decay::Exponential => (-alpha * steps).exp(),
+            Decay::Polynomial => (1.0 - progress).powf(alpha),
+        }
+    }
+}
+
+/// A family with an alpha in its range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Curve {
+    family: Decay,
+    alpha: f64,
+}
+
+impl Curve {
+    /// `None` if `alpha` is outside [`Decay::alpha_range`].
+    pub fn new(family: Decay, alpha: f64) -> Option<Curve> {
+        // A negative zero becomes a positive one, so that no label reads `alpha=-0`.
+        family.alpha_range().contains(alpha).then_some(Curve { family, alpha: alpha + 0.0 })
+    }
+
+    /// Linear decay from 1 down to 0, the paper's plainest setting.
+    pub const LINEAR: Curve = Curve::published(Decay::Linear, 1.0);
+
+    /// A curve with an alpha that the paper uses, and so in its range.
+    pub(in crate::methods) const fn published(family: Decay, alpha: f64) -> Curve {
+        Curve { family, alpha }
+    }
+
+    pub fn family(&self) -> Decay {
+        self.family
+    }
+
+    pub fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    /// The weight of position `t` of `n`, `1 <= t <= n`; in [0, 1].
+    pub fn weight(&self, t: usize, n: usize) -> f64 {
+        self.family.weight(self.alpha, t, n)
+    }
+}
 
 /// Where the weights come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,65 +116,34 @@ pub struct WeightContext<'a> {
     pub dataset: &'a [f64],
 }
 
-/// The kinds of weighting, by the names that clients use and in the order in which they are listed to them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub enum WeightingName {
-    Linear,
-    Exponential,
-    Polynomial,
-    Reverse,
-    Random,
-    EntropySample,
-    EntropyDataset,
-    Slope,
-}
+impl Weighting {
+    /// One of each name, in the order in which they are listed to clients.
+    pub const NAMED: [Weighting; 8] = [
+        Weighting::Decay(Curve::LINEAR),
+        Weighting::Decay(Curve::published(Decay::Exponential, 1.0)),
+        Weighting::Decay(Curve::published(Decay::Polynomial, 1.0)),
+        Weighting::Reverse(Curve::LINEAR),
+        Weighting::Random { curve: Curve::LINEAR, seed: 0 },
+        Weighting::EntropySample,
+        Weighting::EntropyDataset,
+        Weighting::Slope,
+    ];
 
-impl From<Decay> for WeightingName {
-    fn from(family: Decay) -> WeightingName {
-        match family {
-            Decay::Linear => WeightingName::Linear,
-            Decay::Exponential => WeightingName::Exponential,
-            Decay::Polynomial => WeightingName::Polynomial,
-        }
-    }
-}
-
-impl WeightingName {
-    /// The family of a positional decay; `None` for an ablation.
-    pub fn decay(self) -> Option<Decay> {
+    /// The value of `pdr.decay`.
+    pub fn name(&self) -> &'static str {
         match self {
-            WeightingName::Linear => Some(Decay::Linear),
-            WeightingName::Exponential => Some(Decay::Exponential),
-            WeightingName::Polynomial => Some(Decay::Polynomial),
-            WeightingName::Reverse
-            | WeightingName::Random
-            | WeightingName::EntropySample
-            | WeightingName::EntropyDataset
-            | WeightingName::Slope => None,
+            Weighting::Decay(curve) => curve.family.into(),
+            Weighting::Reverse(_) => "reverse",
+            Weighting::Random { .. } => "random",
+            Weighting::EntropySample => "entropy_sample",
+            Weighting::EntropyDataset => "entropy_dataset",
+            Weighting::Slope => "slope",
         }
     }
 
     /// Returns true if it reorders the weights of a family, and so takes `family`.
-    pub fn takes_family(self) -> bool {
-        matches!(self, WeightingName::Reverse | WeightingName::Random)
-    }
-
-    pub fn takes_alpha(self) -> bool {
-        self.takes_family() || self.decay().is_some()
-    }
-}
-
-impl Weighting {
-    pub fn name(&self) -> WeightingName {
-        match self {
-            Weighting::Decay(curve) => curve.family().into(),
-            Weighting::Reverse(_) => WeightingName::Reverse,
-            Weighting::Random { .. } => WeightingName::Random,
-            Weighting::EntropySample => WeightingName::EntropySample,
-            Weighting::EntropyDataset => WeightingName::EntropyDataset,
-            Weighting::Slope => WeightingName::Slope,
-        }
+    pub fn takes_family(&self) -> bool {
+        matches!(self, Weighting::Reverse(_) | Weighting::Random { .. })
     }
 
     /// The decay whose weights it uses, if it uses one.
@@ -116,7 +163,11 @@ impl Weighting {
             Weighting::Reverse(curve) => positional(curve).rev().collect(),
             Weighting::Random { curve, seed } => shuffled(positional(curve).collect(), seed, context.text),
             Weighting::EntropySample => relative_to_largest(tokens.iter().map(TokenStats::entropy).collect()),
-            Weighting::EntropyDataset => first_weights(n, context.dataset),
+            // A position that no text of the dataset has, has no weight, and so no score.
+            Weighting::EntropyDataset => {
+                let weight = |index| context.dataset.get(index).copied().unwrap_or(f64::NAN);
+                (0..n).map(weight).collect()
+            }
             Weighting::Slope => {
                 let alpha = slope(tokens);
                 (1..=n).map(|t| Decay::Linear.weight(alpha, t, n)).collect()
@@ -126,7 +177,7 @@ impl Weighting {
 }
 
 /// Each over the largest of them; 1 where none is above 0.
-pub fn relative_to_largest(values: Vec<f64>) -> Vec<f64> {
+fn relative_to_largest(values: Vec<f64>) -> Vec<f64> {
     let largest = values.iter().copied().fold(0.0, f64::max);
     values.into_iter().map(|value| if largest > 0.0 { value / largest } else { 1.0 }).collect()
 }
@@ -136,13 +187,8 @@ pub fn dataset_weights(mean_entropies: Vec<f64>) -> Vec<f64> {
     relative_to_largest(mean_entropies)
 }
 
-/// The first n weights of the dataset. A position that no text of it has, has no weight, and so no score.
-pub fn first_weights(n: usize, dataset: &[f64]) -> Vec<f64> {
-    (0..n).map(|index| dataset.get(index).copied().unwrap_or(f64::NAN)).collect()
-}
-
 /// The weights in an order that seed and text determine, so that it depends on no other text.
-pub fn shuffled(weights: Vec<f64>, seed: u64, text: &str) -> Vec<f64> {
+fn shuffled(weights: Vec<f64>, seed: u64, text: &str) -> Vec<f64> {
     let hash = Sha256::new().chain_update(seed.to_le_bytes()).chain_update(text).finalize();
     let mut random = ChaCha8Rng::from_seed(hash.into());
     let mut keyed: Vec<(u64, f64)> = weights.into_iter().map(|weight| (random.next_u64(), weight)).collect();

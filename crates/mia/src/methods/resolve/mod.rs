@@ -1,24 +1,28 @@
 //! From what a client asked for to methods that can be scored, or to everything that is wrong with it.
 
 mod entry;
-mod labels;
 mod preset;
-
-pub use labels::MAX_LABEL_CHARS;
 
 use super::fault::{Fault, Faults};
 use super::grid::{Grid, MAX_METHODS};
 use super::labelled::{LabelledMethod, RequestOrigin};
 use super::method::Method;
-use super::method_object::MethodObject;
-use super::parameters::ParameterValue;
-use super::request::MethodRequest;
+use super::request::{MethodObject, MethodRequest};
 use super::scope::Scope;
-pub use entry::RequestEntry;
-use labels::Labels;
+use super::value::ParameterValue;
+use entry::RequestEntry;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 /// Maximum size of all prefixes of a request, in bytes: the answer repeats them with every method.
 const MAX_PREFIX_BYTES: usize = 16 << 20;
+
+/// The longest label that a client may give, in Unicode code points. One made from parameters is as long as they are.
+pub const MAX_LABEL_CHARS: usize = 200;
+
+/// The labels in use, and the place of the entry that uses each.
+type Labels = HashMap<Arc<str>, usize>;
 
 /// The methods of a request, in its order, each under its own label. A list of values for `k`, `truncate` or `alpha` makes a method
 /// for each of them, a preset as many as it has.
@@ -61,13 +65,17 @@ fn resolve_entry(
         MethodRequest::Object(object) => (&**object, false),
     };
     let pointer = format!("/{place}");
-    let resolved = RequestEntry { object, pointer: &pointer, name_alone, scope: Some(scope) }.methods(faults);
+    let resolved = RequestEntry::new(object, &pointer, name_alone, Some(scope)).methods(faults);
     let label_pointer = if object.label.is_some() { format!("{pointer}/label") } else { pointer };
     if let Some(label) = &object.label {
-        faults.keep(labels::check_length(label, &label_pointer));
+        let chars = label.chars().count();
+        if !(1..=MAX_LABEL_CHARS).contains(&chars) {
+            let detail = format!("the label has {chars} characters, outside 1 to {MAX_LABEL_CHARS}");
+            faults.push(Fault::new(label_pointer.as_str(), detail));
+        }
         // Its label is taken even if there is no method: another method of that label is a fault as well.
         if resolved.is_empty() {
-            faults.keep(labels.take(label, place, &label_pointer));
+            faults.keep(take_label(labels, label.as_str().into(), place, &label_pointer));
         }
     }
     let origin = RequestOrigin { place, preset: object.preset.is_some() };
@@ -78,8 +86,26 @@ fn resolve_entry(
             from_preset && *known.label == *label && known.method == method
         };
         if !methods.iter().any(shared) {
-            faults.keep(labels.take(&label, place, &label_pointer));
-            methods.push(LabelledMethod { label: label.into(), method, origin: Some(origin) });
+            let label: Arc<str> = label.into();
+            faults.keep(take_label(labels, Arc::clone(&label), place, &label_pointer));
+            methods.push(LabelledMethod { label, method, origin: Some(origin) });
+        }
+    }
+}
+
+/// Takes a label for the entry at `place`; each is used once.
+fn take_label(labels: &mut Labels, label: Arc<str>, place: usize, pointer: &str) -> Result<(), Fault> {
+    match labels.entry(label) {
+        Entry::Vacant(free) => {
+            free.insert(place);
+            Ok(())
+        }
+        Entry::Occupied(taken) => {
+            let (label, first) = (taken.key(), *taken.get());
+            let user =
+                if first == place { "another of the grid".to_owned() } else { format!("method {first} (from 0)") };
+            let detail = format!("the label `{label}` is already that of {user}: every label is used once");
+            Err(Fault::new(pointer, detail))
         }
     }
 }
@@ -121,6 +147,11 @@ fn grid_size(object: &MethodObject) -> usize {
     parameters.chain(&object.truncate).chain(alpha).map(|grid: &Grid| grid.len().max(1)).fold(1, usize::saturating_mul)
 }
 
+/// JSON pointer to the entry that asks for a method.
+fn entry_pointer(method: &LabelledMethod) -> String {
+    method.origin.map_or_else(String::new, |origin| format!("/{}", origin.place))
+}
+
 /// Refuses methods for which the model gives too little, and names the models that give enough.
 fn check_logits(methods: &[LabelledMethod], scope: &Scope, faults: &mut Faults) {
     if scope.has_full_logits() {
@@ -131,12 +162,11 @@ fn check_logits(methods: &[LabelledMethod], scope: &Scope, faults: &mut Faults) 
     let others = if others.is_empty() { "no configured model does".to_owned() } else { format!("these do: {others}") };
     for labelled in methods.iter().filter(|labelled| labelled.method.needs_full_logits()) {
         let (label, model) = (&labelled.label, scope.model.unwrap_or_default());
-        let place = labelled.origin.map_or_else(String::new, |origin| format!("/{}", origin.place));
         let detail = format!(
             "`{label}` needs `full_logits`, the model's whole distribution at each token; the server of model `{model}` gives \
              log-probabilities alone, and {others}"
         );
-        faults.push(Fault::new(place, detail));
+        faults.push(Fault::new(entry_pointer(labelled), detail));
     }
 }
 
@@ -144,10 +174,9 @@ fn check_logits(methods: &[LabelledMethod], scope: &Scope, faults: &mut Faults) 
 fn check_weights(methods: &[LabelledMethod], scope: &Scope, faults: &mut Faults) {
     let Some(model) = scope.model.filter(|model| scope.without_weights.contains(model)) else { return };
     for labelled in methods.iter().filter(|labelled| labelled.method.split().is_some()) {
-        let place = labelled.origin.map_or_else(String::new, |origin| format!("/{}", origin.place));
         let detail =
             format!("`{}` tunes model `{model}`, which is served elsewhere: its weights are not here", labelled.label);
-        faults.push(Fault::new(place, detail));
+        faults.push(Fault::new(entry_pointer(labelled), detail));
     }
 }
 

@@ -3,11 +3,10 @@
 use super::entry::RequestEntry;
 use crate::methods::fault::{Fault, Faults};
 use crate::methods::method::Method;
-use crate::methods::method_object::MethodObject;
-use crate::methods::neighbor::GENERATOR;
-use crate::methods::presets::{LENGTHS, Preset, PresetName};
-use crate::methods::reference::REFERENCE;
-use std::sync::Arc;
+use crate::methods::neighbor::{GENERATOR, generator};
+use crate::methods::presets::{LENGTHS, PresetName};
+use crate::methods::reference::{REFERENCE, reference_model};
+use crate::methods::request::MethodObject;
 use strum::VariantArray;
 
 impl RequestEntry<'_> {
@@ -16,19 +15,22 @@ impl RequestEntry<'_> {
         self.refuse_parameters(faults);
         let faults_before = faults.len();
         let given = self.object.preset.as_deref().unwrap_or_default();
-        let unknown = |_| Fault::unknown("preset", given, PresetName::VARIANTS, format!("{}/preset", self.pointer));
-        let name = faults.keep(given.parse().map_err(unknown));
-        let generator = self.reader(0, faults).read(&GENERATOR);
-        let preset = name.and_then(|name| self.checked_preset(name, faults));
+        let unknown = |_| Fault::unknown("preset", given, PresetName::VARIANTS, self.place.pointer("preset"));
+        let name: Option<PresetName> = faults.keep(given.parse().map_err(unknown));
+        let generator = faults.keep(generator(&self.place));
+        let name = name?;
+        self.check_preset(name, faults);
+        let length = name.takes_length().then(|| faults.keep(self.length())).flatten();
+        let reference = name.takes_reference().then(|| faults.keep(reference_model(&self.place))).flatten();
         let neighbors = match generator? {
             Some(generator) => Some(Some(generator)),
-            None => self.scope.is_some_and(|scope| scope.neighbors).then_some(None),
+            None => self.place.scope.is_some_and(|scope| scope.neighbors).then_some(None),
         };
-        preset.filter(|_| faults.len() == faults_before).map(|preset| preset.methods(neighbors))
+        (faults.len() == faults_before).then(|| name.methods(length, reference.as_ref(), neighbors))
     }
 
-    /// The preset of this name with its parameters; faults where it takes fewer, or needs an audit and there is none.
-    fn checked_preset(&self, name: PresetName, faults: &mut Faults) -> Option<Preset> {
+    /// Notes the parameters that the preset does not take, and an audit that it needs where there is none.
+    fn check_preset(&self, name: PresetName, faults: &mut Faults) {
         let given = |field| self.object.parameters.contains_key(field);
         for (field, refused) in [
             ("length", self.object.length.is_some() && !name.takes_length()),
@@ -36,46 +38,23 @@ impl RequestEntry<'_> {
             (GENERATOR.name, given(GENERATOR.name) && !name.takes_generator()),
         ] {
             if refused {
-                faults.push(self.fault(field, format!("`{name}` takes no {field}")));
+                faults.push(self.place.fault(field, format!("`{name}` takes no {field}")));
             }
         }
-        if name.needs_audit() && self.scope.is_some_and(|scope| !scope.audit) {
+        if name.needs_audit() && self.place.scope.is_some_and(|scope| !scope.audit) {
             let detail = format!(
                 "`{name}` weights tokens by `entropy_dataset`, which is made of all texts of an audit, and needs one"
             );
-            faults.push(self.fault("preset", detail));
+            faults.push(self.place.fault("preset", detail));
         }
-        match name {
-            PresetName::PaperWikimia => {
-                let (length, reference) = self.length_and_reference(faults)?;
-                Some(Preset::PaperWikimia { length, reference })
-            }
-            PresetName::PaperMimir => Some(Preset::PaperMimir),
-            PresetName::PaperAblation => {
-                let (length, reference) = self.length_and_reference(faults)?;
-                Some(Preset::PaperAblation { length, reference })
-            }
-            PresetName::PaperAlpha => {
-                self.reader(0, faults).read(&REFERENCE).map(|reference| Preset::PaperAlpha { reference })
-            }
-            PresetName::PaperTruncation => {
-                self.reader(0, faults).read(&REFERENCE).map(|reference| Preset::PaperTruncation { reference })
-            }
-        }
-    }
-
-    fn length_and_reference(&self, faults: &mut Faults) -> Option<(usize, Arc<str>)> {
-        let length = faults.keep(self.length());
-        let reference = self.reader(0, faults).read(&REFERENCE);
-        length.zip(reference)
     }
 
     fn length(&self) -> Result<usize, Fault> {
         let known = "32, 64 or 128, for which the paper gives parameters";
         match self.object.length {
             Some(length) if LENGTHS.contains(&length) => Ok(length),
-            Some(length) => Err(self.fault("length", format!("length is {length}; it must be {known}"))),
-            None => Err(self.fault("length", format!("length is missing: {known}"))),
+            Some(length) => Err(self.place.fault("length", format!("length is {length}; it must be {known}"))),
+            None => Err(self.place.fault("length", format!("length is missing: {known}"))),
         }
     }
 
@@ -92,7 +71,7 @@ impl RequestEntry<'_> {
         let taken = [REFERENCE.name, GENERATOR.name];
         let parameters = parameters.keys().copied().filter(|field| !taken.contains(field));
         for field in common.chain(parameters) {
-            faults.push(self.fault(field, format!("a preset takes no `{field}`")));
+            faults.push(self.place.fault(field, format!("a preset takes no `{field}`")));
         }
     }
 }

@@ -2,14 +2,13 @@
 
 use super::*;
 
-const LPS: [f64; 10] = [-2.3, -0.7, -5.1, -0.05, -1.9, -3.4, -0.3, -6.2, -0.9, -1.1];
 const REFERENCE: [f64; 10] = [-2.9, -1.0, -4.8, -0.2, -2.5, -3.9, -0.4, -5.0, -1.3, -1.2];
 const LOWER: [f64; 9] = [-3.0, -1.2, -4.4, -2.1, -0.6, -3.8, -2.7, -1.5, -0.8];
 const AFTER_NON_MEMBERS: [f64; 11] = [-4.1, -2.2, -0.6, -5.6, -0.1, -2.0, -3.3, -0.5, -6.0, -1.0, -1.3];
 const AFTER_MEMBERS: [f64; 11] = [-3.9, -2.1, -0.5, -5.0, -0.1, -1.8, -3.1, -0.4, -5.9, -0.9, -1.2];
 
 fn texts(text: &str) -> Texts {
-    Texts::new(vec![text.to_owned()])
+    Texts::from(vec![text.to_owned()])
 }
 
 fn stats(lps: &[f64]) -> AuxiliaryStats {

@@ -1,6 +1,7 @@
 //! Tests of the methods as a whole.
 
 mod auxiliary_passes;
+mod labels;
 mod presets;
 mod properties;
 mod requests;
@@ -15,6 +16,7 @@ use super::ez::{Ez, WithoutLosses};
 use super::gap_k::GapK;
 use super::loss::Loss;
 use super::lowercase::Lowercase;
+use super::max_k::MaxK;
 use super::min_k::MinK;
 use super::min_k_plus_plus::MinKPlusPlus;
 use super::neighbor::Neighbor;
@@ -24,6 +26,10 @@ use super::wbc::Wbc;
 use super::zlib::Zlib;
 use super::*;
 use crate::TokenStats;
+use serde_json::Value;
+
+/// Log-probabilities of the ten tokens of most examples.
+const LPS: [f64; 10] = [-2.3, -0.7, -5.1, -0.05, -1.9, -3.4, -0.3, -6.2, -0.9, -1.1];
 
 /// Tokens with the given log-probabilities, and moments that no likelihood method reads.
 fn tokens(lps: &[f64]) -> Vec<TokenStats> {
@@ -90,4 +96,45 @@ fn truncated(method: Method, share: f64) -> Method {
 fn assert_close(actual: f64, expected: f64) {
     let error = (actual - expected).abs();
     assert!(error <= 1e-9 * expected.abs().max(1.0), "{actual} is not {expected}: off by {error}");
+}
+
+fn parse(methods: Value) -> Vec<MethodRequest> {
+    serde_json::from_value(methods).expect("well-typed methods")
+}
+
+fn scope() -> Scope<'static> {
+    let models = vec!["small", "bert", "small:tuned"];
+    Scope { models, model: Some("small"), reference: Some("small"), token_counts: vec!["c4"], ..Scope::default() }
+}
+
+fn resolved(methods: Value) -> Vec<LabelledMethod> {
+    resolve(&parse(methods), &scope()).expect("valid methods")
+}
+
+/// The faults of a list of methods.
+#[track_caller]
+fn faults(methods: Value, scope: &Scope) -> Vec<Fault> {
+    resolve(&parse(methods), scope).expect_err("faults")
+}
+
+fn pointers_of(faults: &[Fault]) -> Vec<&str> {
+    faults.iter().map(|fault| &*fault.pointer).collect()
+}
+
+/// The labels of the methods.
+fn labels_of(methods: &[LabelledMethod]) -> Vec<&str> {
+    methods.iter().map(|method| &*method.label).collect()
+}
+
+/// Pointers of the faults, each detail checked to contain the given words.
+#[track_caller]
+fn assert_faults(methods: Value, expected: &[(&str, &[&str])]) {
+    let faults = faults(methods, &scope());
+    let expected_pointers: Vec<&str> = expected.iter().map(|(pointer, _)| *pointer).collect();
+    assert_eq!(pointers_of(&faults), expected_pointers, "{faults:#?}");
+    for (fault, (_, words)) in faults.iter().zip(expected) {
+        for word in *words {
+            assert!(fault.detail.contains(word), "{word} is not in {fault:?}");
+        }
+    }
 }

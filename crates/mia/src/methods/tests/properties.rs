@@ -146,13 +146,6 @@ proptest! {
     }
 
     #[test]
-    fn polynomial_one_is_linear_one(base in any_base(), tokens in any_tokens()) {
-        let text = text(&tokens);
-        let linear = score(&decayed(base.clone(), Decay::Linear, 1.0), &text);
-        prop_assert_eq!(score(&decayed(base, Decay::Polynomial, 1.0), &text), linear);
-    }
-
-    #[test]
     fn a_random_order_is_an_order_of_the_weights(curve in any_curve(), seed in any::<u64>(), tokens in any_tokens()) {
         let context = text(&tokens).context;
         let sorted = |weighting: Weighting, context: &WeightContext| {

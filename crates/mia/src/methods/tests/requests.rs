@@ -1,62 +1,13 @@
 //! Requests: how they read, what is refused, what is echoed.
 
 use super::*;
-use serde_json::{Value, json};
-
-pub fn parse(methods: Value) -> Vec<MethodRequest> {
-    serde_json::from_value(methods).expect("well-typed methods")
-}
-
-pub fn scope() -> Scope<'static> {
-    let models = vec!["small", "bert", "small:tuned"];
-    Scope { models, model: Some("small"), reference: Some("small"), token_counts: vec!["c4"], ..Scope::default() }
-}
-
-pub fn resolved(methods: Value) -> Vec<LabelledMethod> {
-    resolve(&parse(methods), &scope()).expect("valid methods")
-}
-
-/// Pointers of the faults, each detail checked to contain the given words.
-#[track_caller]
-pub fn assert_faults(methods: Value, expected: &[(&str, &[&str])]) {
-    let faults = resolve(&parse(methods), &scope()).expect_err("faults");
-    let pointers: Vec<&str> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
-    let expected_pointers: Vec<&str> = expected.iter().map(|(pointer, _)| *pointer).collect();
-    assert_eq!(pointers, expected_pointers, "{faults:#?}");
-    for (fault, (_, words)) in faults.iter().zip(expected) {
-        for word in *words {
-            assert!(fault.detail.contains(word), "{word} is not in {fault:?}");
-        }
-    }
-}
-
-#[test]
-fn the_echo_has_every_parameter() {
-    let methods = resolved(json!([
-        "loss",
-        { "name": "min_k_plus_plus", "k": 0.3, "pdr": { "decay": "linear", "alpha": 1 }, "label": "mine" },
-        { "name": "zlib", "pdr": { "decay": "exponential", "alpha": 0.02, "normalize": true } },
-        { "name": "min_k", "truncate": 0.5, "pdr": null },
-        "min_k"
-    ]));
-    let expected = json!([
-        { "label": "loss", "name": "loss" },
-        { "label": "mine", "name": "min_k_plus_plus", "k": 0.3,
-          "pdr": { "decay": "linear", "alpha": 1.0, "select": "after", "normalize": false } },
-        { "label": "zlib+exponential(alpha=0.02,normalize)", "name": "zlib",
-          "pdr": { "decay": "exponential", "alpha": 0.02, "normalize": true }, "extension": true },
-        { "label": "min_k(k=0.2,truncate=0.5)", "name": "min_k", "k": 0.2, "truncate": 0.5 },
-        { "label": "min_k(k=0.2)", "name": "min_k", "k": 0.2 }
-    ]);
-    assert_eq!(serde_json::to_value(methods).expect("JSON"), expected);
-}
+use serde_json::json;
 
 #[test]
 fn default_methods_are_plain_and_linear() {
     let defaults = default_methods();
-    let labels: Vec<&str> = defaults.iter().map(|method| &*method.label).collect();
     assert_eq!(
-        labels,
+        labels_of(&defaults),
         [
             "loss",
             "zlib",
@@ -128,9 +79,12 @@ fn labels_are_unique_and_short() {
             ("/6", &["`loss`", "method 5"]),
         ],
     );
-    // A number with many zeros is written with an exponent.
-    let tiny = resolved(json!([{ "name": "loss", "pdr": { "decay": "exponential", "alpha": 1e-300 } }]));
-    assert_eq!(&*tiny[0].label, "loss+exponential(alpha=1e-300)");
+    // A number with many zeros is written with an exponent, and a negative zero as a zero.
+    let numbers = resolved(json!([
+        { "name": "loss", "pdr": { "decay": "exponential", "alpha": 1e-300 } },
+        { "name": "loss", "pdr": { "decay": "linear", "alpha": -0.0 } }
+    ]));
+    assert_eq!(labels_of(&numbers), ["loss+exponential(alpha=1e-300)", "loss+linear(alpha=0)"]);
 }
 
 #[test]
@@ -139,14 +93,6 @@ fn a_long_unknown_name_is_not_repeated_in_full() {
     let detail = &faults[0].detail;
     // 60 of its characters are repeated.
     assert!(detail.contains(&"x".repeat(60)) && !detail.contains(&"x".repeat(61)), "{detail}");
-}
-
-#[test]
-fn a_negative_zero_is_a_zero() {
-    let methods = resolved(json!([
-        { "name": "loss", "pdr": { "decay": "linear", "alpha": -0.0 } }
-    ]));
-    assert_eq!(&*methods[0].label, "loss+linear(alpha=0)");
 }
 
 #[test]
@@ -194,6 +140,11 @@ fn lists_of_a_command_line() {
 #[test]
 fn every_method_echoes_its_parameters() {
     let methods = resolved(json!([
+        "loss",
+        { "name": "min_k_plus_plus", "k": 0.3, "pdr": { "decay": "linear", "alpha": 1 }, "label": "mine" },
+        { "name": "zlib", "pdr": { "decay": "exponential", "alpha": 0.02, "normalize": true } },
+        { "name": "min_k", "truncate": 0.5, "pdr": null },
+        "min_k",
         "ref",
         { "name": "ref", "reference": "bert", "pdr": { "decay": "exponential", "alpha": 0.02 } },
         "lowercase",
@@ -207,13 +158,20 @@ fn every_method_echoes_its_parameters() {
         { "name": "loss", "pdr": { "decay": "slope" } }
     ]));
     let expected = json!([
+        { "label": "loss", "name": "loss" },
+        { "label": "mine", "name": "min_k_plus_plus", "k": 0.3,
+          "pdr": { "decay": "linear", "alpha": 1.0, "select": "after", "normalize": false } },
+        { "label": "zlib+exponential(alpha=0.02,normalize)", "name": "zlib",
+          "pdr": { "decay": "exponential", "alpha": 0.02, "normalize": true }, "extension": true },
+        { "label": "min_k(k=0.2,truncate=0.5)", "name": "min_k", "k": 0.2, "truncate": 0.5 },
+        { "label": "min_k(k=0.2)", "name": "min_k", "k": 0.2 },
         { "label": "ref(reference=small)", "name": "ref", "reference": "small" },
         { "label": "ref(reference=bert)+exponential(alpha=0.02)", "name": "ref", "reference": "bert",
           "pdr": { "decay": "exponential", "alpha": 0.02, "normalize": false } },
         { "label": "lowercase", "name": "lowercase" },
         { "label": "neighbor(generator=bert,count=25)", "name": "neighbor", "generator": { "model": "bert", "count": 25 } },
-        { "label": methods[4].label, "name": "recall", "prefix": ["a", "b"], "align": "shared" },
-        { "label": methods[5].label, "name": "con_recall", "non_members": ["a"], "members": ["b"], "gamma": 0.5 },
+        { "label": methods[9].label, "name": "recall", "prefix": ["a", "b"], "align": "shared" },
+        { "label": methods[10].label, "name": "con_recall", "non_members": ["a"], "members": ["b"], "gamma": 0.5 },
         { "label": "gap_k(k=0.2,window=3)", "name": "gap_k", "k": 0.2, "window": 3 },
         { "label": "surp(k=0.4,max_entropy=2)", "name": "surp", "k": 0.4, "max_entropy": 2.0 },
         { "label": "dc_pdd(counts=c4,a=0.01)", "name": "dc_pdd", "counts": "c4", "a": 0.01 },
@@ -231,7 +189,6 @@ fn a_list_of_truncations_is_swept() {
         { "name": "loss", "truncate": [0.25], "label": "start" },
         { "name": "loss", "truncate": [0.25, 0.5], "label": "cut" },
     ]));
-    let labels: Vec<&str> = methods.iter().map(|method| &*method.label).collect();
     let expected = [
         "min_k(k=0.1,truncate=0.5)+linear(alpha=0.3)",
         "min_k(k=0.1,truncate=0.5)+linear(alpha=1)",
@@ -245,7 +202,7 @@ fn a_list_of_truncations_is_swept() {
         "cut(truncate=0.25)",
         "cut(truncate=0.5)",
     ];
-    assert_eq!(labels, expected);
+    assert_eq!(labels_of(&methods), expected);
     assert_eq!(methods[10].method, truncated(loss(), 0.5));
     assert_faults(
         json!([{ "name": "loss", "truncate": [0.5, 1.5, 0] }, { "name": "zlib", "truncate": [] }]),

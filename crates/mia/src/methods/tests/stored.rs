@@ -2,6 +2,7 @@
 
 use super::*;
 use serde_json::json;
+use strum::VariantArray;
 
 fn read_back(method: &LabelledMethod) -> LabelledMethod {
     let stored = serde_json::to_string(method).expect("JSON");
@@ -10,18 +11,9 @@ fn read_back(method: &LabelledMethod) -> LabelledMethod {
 
 #[test]
 fn every_method_is_read_back_as_it_was() {
-    let scope = Scope {
-        models: vec!["small", "bert", "small:tuned"],
-        model: Some("small"),
-        reference: Some("small"),
-        without_logits: Vec::new(),
-        without_weights: Vec::new(),
-        token_counts: vec!["c4"],
-        audit: true,
-        neighbors: true,
-    };
+    let scope = Scope { audit: true, neighbors: true, ..scope() };
     let weights = |name: &str| json!({ "name": name, "pdr": { "decay": "random", "alpha": 0.1, "seed": u64::MAX } });
-    let requests: Vec<MethodRequest> = serde_json::from_value(json!([
+    let requests = parse(json!([
         "loss", "ref", "zlib", "lowercase", "neighbor", "min_k", "min_k_plus_plus", "max_k", "gap_k", "surp", "dc_pdd",
         "wbc", "ez", { "name": "ez", "without_losses": "zero" },
         { "name": "neighbor", "generator": { "model": "bert", "count": 7 } },
@@ -37,11 +29,10 @@ fn every_method_is_read_back_as_it_was() {
         weights("ref"), weights("zlib"), weights("lowercase"),
         { "name": "loss", "label": "\u{e9}".repeat(200) },
         { "preset": "paper_wikimia", "length": 64 }
-    ]))
-    .expect("requests");
+    ]));
     let methods = resolve(&requests, &scope).expect("methods");
     let used: std::collections::HashSet<MethodName> = methods.iter().map(|method| method.method.name()).collect();
-    assert_eq!(used.len(), <MethodName as strum::VariantArray>::VARIANTS.len());
+    assert_eq!(used.len(), MethodName::VARIANTS.len());
     for method in methods.iter().chain(&default_methods()) {
         let read = read_back(method);
         assert_eq!(&read, method);
@@ -67,14 +58,14 @@ fn what_no_request_could_ask_for_is_not_read() {
 
 #[test]
 fn a_parameter_has_one_type_and_a_method_sweeps_over_one() {
-    for name in <MethodName as strum::VariantArray>::VARIANTS {
+    for name in MethodName::VARIANTS {
         let parameters = name.definition().parameters;
         let swept = parameters.iter().filter(|parameter| parameter.entry().sweep);
         assert!(swept.count() <= 1, "{name}");
         for parameter in parameters {
-            let all = method_object::all_parameters();
-            let known = all.iter().find(|known| known.name() == parameter.name()).expect("a parameter of all");
-            assert_eq!(known.value_type(), parameter.value_type(), "{name}: {}", parameter.name());
+            let all = request::all_parameters();
+            let known = all.iter().find(|known| known.name == parameter.name).expect("a parameter of all");
+            assert_eq!(known.value_type(), parameter.value_type(), "{name}: {}", parameter.name);
         }
     }
 }

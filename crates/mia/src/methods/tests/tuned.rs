@@ -3,27 +3,24 @@
 use super::*;
 use serde_json::{Value, json};
 
-const BEFORE: [f64; 10] = [-2.3, -0.7, -5.1, -0.05, -1.9, -3.4, -0.3, -6.2, -0.9, -1.1];
 const AFTER: [f64; 10] = [-2.1, -0.6, -4.0, -0.04, -1.5, -2.9, -0.25, -5.2, -0.7, -0.9];
 
-fn scope() -> Scope<'static> {
+fn adapted() -> Scope<'static> {
     let models = vec!["demo", "demo:tuned", "demo:other", "small", "small:tuned"];
     Scope { models, model: Some("demo"), ..Scope::default() }
 }
 
-fn resolved(request: Value) -> Result<Vec<LabelledMethod>, Vec<Fault>> {
-    let requests: Vec<MethodRequest> = serde_json::from_value(json!([request])).expect("requests");
-    resolve(&requests, &scope())
+fn request(request: Value) -> Result<Vec<LabelledMethod>, Vec<Fault>> {
+    resolve(&parse(json!([request])), &adapted())
 }
 
 fn fsd(score: Value) -> Method {
-    let request = json!({ "name": "fsd", "adapter": "tuned", "score": score });
-    resolved(request).expect("a method").remove(0).method
+    request(json!({ "name": "fsd", "adapter": "tuned", "score": score })).expect("a method").remove(0).method
 }
 
 #[test]
 fn it_is_the_score_before_tuning_less_the_one_after() {
-    let (before, after) = (tokens(&BEFORE), tokens(&AFTER));
+    let (before, after) = (tokens(&LPS), tokens(&AFTER));
     let passes = [(AuxiliaryPass::Tuned("demo:tuned".into()), Ok(vec![after.into()]))];
     let text = TextStats { passes: &passes, ..text(&before) };
     let linear = json!({ "decay": "linear", "alpha": 1.0 });
@@ -54,17 +51,16 @@ fn it_is_compared_with_its_own_score() {
 
 #[test]
 fn adapters_are_those_of_the_model_asked_about() {
-    let id = |adapter: &str| resolved(json!({ "name": "fsd", "adapter": adapter }));
+    let id = |adapter: &str| request(json!({ "name": "fsd", "adapter": adapter }));
     assert!(id("tuned").is_ok() && id("demo:other").is_ok());
     for other in ["small:tuned", "small", "absent"] {
         let fault = id(other).expect_err("a fault").remove(0);
         assert_eq!(fault.pointer, "/0/adapter");
         assert!(fault.detail.contains("demo:tuned, demo:other"), "{}", fault.detail);
     }
-    let requests: Vec<MethodRequest> =
-        serde_json::from_value(json!([{ "name": "fsd", "adapter": "tuned" }])).expect("requests");
     for (model, words) in [("demo:other", "`demo:other` is tuned itself"), ("bare", "the model has no adapter")] {
-        let fault = resolve(&requests, &Scope { model: Some(model), ..scope() }).expect_err("a fault").remove(0);
+        let scope = Scope { model: Some(model), ..adapted() };
+        let fault = faults(json!([{ "name": "fsd", "adapter": "tuned" }]), &scope).remove(0);
         assert!(fault.pointer == "/0/adapter" && fault.detail.contains(words), "{}", fault.detail);
     }
 }
@@ -83,8 +79,8 @@ fn one_score_is_compared_and_no_other() {
             "does not select",
         ),
     ] {
-        let request = json!({ "name": "fsd", "adapter": "tuned", "score": score });
-        let fault = resolved(request).expect_err("a fault").remove(0);
+        let fault =
+            request(json!({ "name": "fsd", "adapter": "tuned", "score": score })).expect_err("a fault").remove(0);
         assert_eq!(fault.pointer, pointer, "{}", fault.detail);
         assert!(fault.detail.contains(words), "{}", fault.detail);
     }

@@ -1,6 +1,5 @@
 //! Grids, parameters of other methods, weights, and the catalogue of all of these.
 
-use super::requests::{assert_faults, parse, resolved, scope};
 use super::*;
 use serde_json::json;
 use strum::VariantArray;
@@ -81,8 +80,7 @@ fn what_belongs_to_other_methods_is_refused() {
             ("/11/length", &["preset"]),
         ],
     );
-    let nothing = resolve(&parse(json!(["ref", "dc_pdd"])), &Scope::default()).expect_err("faults");
-    assert_eq!(nothing.iter().map(|fault| &*fault.pointer).collect::<Vec<_>>(), ["/0", "/1"]);
+    assert_eq!(pointers_of(&faults(json!(["ref", "dc_pdd"]), &Scope::default())), ["/0", "/1"]);
 }
 
 #[test]
@@ -116,9 +114,9 @@ fn weights_that_make_no_sense_are_refused() {
         ],
     );
     let audit = Scope { audit: true, ..scope() };
-    let dataset = |name: &str| parse(json!([{ "name": name, "pdr": { "decay": "entropy_dataset" } }]));
-    assert!(resolve(&dataset("min_k"), &audit).is_ok());
-    assert_eq!(resolve(&dataset("lowercase"), &audit).expect_err("a fault")[0].pointer, "/0/pdr/decay");
+    let dataset = |name: &str| json!([{ "name": name, "pdr": { "decay": "entropy_dataset" } }]);
+    assert!(resolve(&parse(dataset("min_k")), &audit).is_ok());
+    assert_eq!(pointers_of(&faults(dataset("lowercase"), &audit)), ["/0/pdr/decay"]);
 }
 
 #[test]
@@ -158,13 +156,12 @@ fn the_catalogue_says_what_is_enforced() {
             assert_eq!(weighted[0].method.baseline().as_ref(), Some(&plain[0].method));
         }
     }
-    for (entry, name) in catalogue["decays"].as_array().into_iter().flatten().zip(WeightingName::VARIANTS) {
-        assert_eq!(entry["name"], name.to_string());
-        assert_eq!(name.to_string().parse(), Ok(*name));
+    for (entry, weighting) in catalogue["decays"].as_array().into_iter().flatten().zip(Weighting::NAMED) {
+        assert_eq!(entry["name"], weighting.name());
         let alpha = entry["parameters"].as_array().expect("parameters").iter().find(|p| p["name"] == "alpha");
-        assert_eq!(alpha.is_some(), name.takes_alpha());
-        if let Some(family) = name.decay() {
-            let range = serde_json::to_value(family.alpha_range()).expect("JSON");
+        assert_eq!(alpha.is_some(), weighting.curve().is_some());
+        if let Weighting::Decay(curve) = weighting {
+            let range = serde_json::to_value(curve.family().alpha_range()).expect("JSON");
             assert_eq!(alpha.expect("an alpha")["range"], range);
         }
     }

@@ -2,8 +2,6 @@
 
 use super::*;
 
-const LPS: [f64; 10] = [-2.3, -0.7, -5.1, -0.05, -1.9, -3.4, -0.3, -6.2, -0.9, -1.1];
-
 #[track_caller]
 fn assert_score(method: Method, lps: &[f64], expected: f64) {
     let tokens = tokens(lps);
@@ -169,6 +167,32 @@ fn late_outliers_raise_a_decayed_score() {
     assert_score(linear(loss()), &late, -0.3);
     assert_score(linear(min_k(0.2)), &early, -5.22222222222222);
     assert_score(linear(min_k(0.2)), &late, -0.277777777777778);
+}
+
+#[test]
+fn the_most_likely_tokens() {
+    // Powers of two and their sums, so that the scores by hand are exact.
+    const LPS: [f64; 5] = [-1.0, -0.5, -4.0, -0.25, -2.0];
+    let max_k = |k| Method::new(MaxK { k: fraction(k) });
+    let linear = |method| decayed(method, Decay::Linear, 1.0);
+    for (method, lps, expected, selected) in [
+        // int(5 * 0.4) = 2 tokens: (-0.5 - 0.25) / 2.
+        (max_k(0.4), LPS, -0.375, [false, true, false, true, false]),
+        // max(1, int(5 * 0.1)) = 1 token.
+        (max_k(0.1), LPS, -0.25, [false, false, false, true, false]),
+        (max_k(1.0), LPS, -1.55, [true; 5]),
+        // The weights are 1, 0.75, 0.5, 0.25, 0: (-0.5 * 0.75 - 0.25 * 0.25) / 2.
+        (linear(max_k(0.4)), LPS, -0.21875, [false, true, false, true, false]),
+        // The highest weighted values are -0.25 * 0.25 and -2 * 0.
+        (before(linear(max_k(0.4))), LPS, -0.03125, [false, false, false, true, true]),
+        // Of equal values the earlier is taken.
+        (max_k(0.4), [-1.0, -0.5, -0.5, -0.5, -3.0], -0.5, [false, true, true, false, false]),
+    ] {
+        let tokens = tokens(&lps);
+        let explanation = explain(&method, &text(&tokens)).expect("a score").expect("a sum");
+        assert_eq!((score(&method, &text(&tokens)), &explanation.selected[..]), (Ok(expected), &selected[..]));
+    }
+    assert!(!max_k(0.2).extension() && linear(max_k(0.2)).extension());
 }
 
 /// The four numbers of one position, from its logits.

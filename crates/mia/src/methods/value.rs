@@ -1,12 +1,13 @@
 //! The values of parameters as a client writes them: JSON types are checked here, ranges and names are not.
 
+use super::grid::Grid;
+use super::pdr::PdrRequest;
 use crate::json::{CappedList, object_or_null};
-use crate::methods::grid::Grid;
-use crate::methods::pdr::PdrRequest;
 use serde::de::DeserializeSeed;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use strum::EnumDiscriminants;
 use utoipa::ToSchema;
 
 /// Maximum number of texts of one prefix.
@@ -15,9 +16,10 @@ pub const MAX_PREFIX_TEXTS: usize = 256;
 /// The parameters that a request gives a method, by name.
 pub type GivenParameters = BTreeMap<&'static str, ParameterValue>;
 
-/// The value of a parameter.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The value of a parameter, one of a [`ValueType`].
+#[derive(Clone, Debug, PartialEq, Serialize, EnumDiscriminants)]
 #[serde(untagged)]
+#[strum_discriminants(name(ValueType))]
 pub enum ParameterValue {
     /// A number, or a list of them to sweep over.
     Grid(Grid),
@@ -45,18 +47,7 @@ impl fmt::Display for ParameterValue {
     }
 }
 
-/// The types of [`ParameterValue`]. As a seed it reads a value of the type, or null for a parameter that is not given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueType {
-    Grid,
-    Number,
-    Integer,
-    String,
-    Strings,
-    Generator,
-    TunedScore,
-}
-
+/// Reads a value of the type, or null for a parameter that is not given.
 impl<'de> DeserializeSeed<'de> for ValueType {
     type Value = Option<ParameterValue>;
 
