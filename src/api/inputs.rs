@@ -1,7 +1,7 @@
 //! The texts of a request to score, in each of their spellings.
 
 use crate::scorer::Input;
-use mia::json::{ListSeed, TooMany, at_most};
+use mia::json::{TooMany, at_most, bounded};
 use mia::methods::MAX_NEIGHBORS;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
@@ -97,7 +97,7 @@ impl<'de> Visitor<'de> for InputsSeed {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
-        ListSeed::new(self.limit).visit_seq(list).map(|texts| texts.map(Inputs::Many))
+        bounded(list, self.limit).map(|texts| texts.map(Inputs::Many))
     }
 }
 
