@@ -7,7 +7,7 @@ use super::state::ApiState;
 use crate::config::LimitSettings;
 use crate::scorer::{Input, Overflow, Plan};
 use crate::wire::Shaped;
-use mia::json::{BoundedList, List, ListSeed, TooMany, at_most};
+use mia::json::{BoundedList, List, TooMany, at_most, bounded};
 use mia::methods::{MAX_NEIGHBORS, MethodRequest};
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -175,7 +175,7 @@ impl<'de> Visitor<'de> for InputsSeed {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<List<Input>, A::Error> {
-        let texts: List<TextInput> = ListSeed::new(self.limit).visit_seq(list)?;
+        let texts: List<TextInput> = bounded(list, self.limit)?;
         Ok(texts.map(|texts| texts.into_iter().map(Input::from).collect()))
     }
 }

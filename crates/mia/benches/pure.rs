@@ -42,7 +42,7 @@ fn statistics(c: &mut Criterion) {
     c.bench_function("roc/10,000 samples with DeLong", |b| {
         b.iter(|| {
             let roc = Roc::new(black_box(&samples));
-            roc.ok().map(|roc| (roc.auroc(), roc.auroc_standard_error(), roc.tpr_at_fpr(0.05)))
+            roc.ok().map(|roc| (roc.auroc(), roc.auroc_standard_error(), roc.tpr_at_fpr(0.05, 0.95)))
         });
     });
 }

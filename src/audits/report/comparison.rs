@@ -85,7 +85,7 @@ impl<'a> Comparison<'a> {
     fn separation(&self, place: usize, roc: Option<&Roc>) -> Separation {
         let confidence = self.metrics.bootstrap.as_ref().map_or(0.95, |bootstrap| bootstrap.confidence);
         let targets = &self.metrics.fpr_targets;
-        let points = roc.iter().flat_map(|roc| targets.iter().map(|&fpr| roc.tpr_at_fpr_with(fpr, confidence)));
+        let points = roc.iter().flat_map(|roc| targets.iter().map(|&fpr| roc.tpr_at_fpr(fpr, confidence)));
         Separation {
             auroc: roc.map(Roc::auroc),
             auroc_standard_error: self.standard_error(place),

@@ -1,7 +1,6 @@
 //! P-values of single texts, from the scores of known non-members.
 
-use super::operating_point::false_positive_budget;
-use super::realised::fpr_upper;
+use super::rates::{false_positive_budget, fpr_upper};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::ToSchema;
@@ -115,16 +114,12 @@ pub struct CalibratedThreshold {
 
 #[cfg(test)]
 mod tests {
-    use super::super::clopper_pearson;
     use super::*;
     use crate::random::stream;
+    use crate::statistics::fixtures::assert_close;
+    use crate::statistics::rates::clopper_pearson;
     use proptest::prelude::*;
     use rand_chacha::rand_core::Rng;
-
-    #[track_caller]
-    fn assert_close(actual: f64, expected: f64) {
-        assert!((actual - expected).abs() <= 1e-9, "{actual} is not {expected}");
-    }
 
     /// Nine scores: fewer than a caller may give.
     fn nine() -> CalibrationScores {

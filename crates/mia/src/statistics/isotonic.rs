@@ -13,11 +13,6 @@ pub struct IsotonicBlock {
 }
 
 impl IsotonicBlock {
-    /// The fitted share of members, in [0, 1]; 0 for a block without samples.
-    pub fn share(&self) -> f64 {
-        self.members as f64 / self.size().max(1) as f64
-    }
-
     /// The likelihood of the block's scores among members divided by that among non-members, where there are
     /// `total_members` and `total_non_members` samples in all blocks.
     ///
@@ -153,20 +148,21 @@ fn likelihood_ratio(steps: &[(f64, f64)], score: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::random::{shuffle, stream};
+    use crate::statistics::fixtures::{assert_close, labelled as by_label};
     use proptest::prelude::*;
 
-    #[track_caller]
-    fn assert_close(actual: f64, expected: f64) {
-        assert!((actual - expected).abs() <= 1e-9, "{actual} is not {expected}");
+    fn labelled(scores: &[f64], members: &[u8]) -> Vec<LabelledScore> {
+        by_label(&members.iter().map(|member| *member == 1).collect::<Vec<_>>(), scores)
     }
 
-    fn labelled(scores: &[f64], members: &[u8]) -> Vec<LabelledScore> {
-        scores.iter().zip(members).map(|(&score, &member)| LabelledScore { score, member: member == 1 }).collect()
+    /// The fitted share of members, in [0, 1].
+    fn share(block: &IsotonicBlock) -> f64 {
+        block.members as f64 / block.size() as f64
     }
 
     fn fitted(blocks: &[IsotonicBlock], score: f64) -> f64 {
         let block = blocks.iter().find(|block| block.low <= score && score <= block.high);
-        block.expect("a block of every score").share()
+        share(block.expect("a block of every score"))
     }
 
     /// Example 12.
@@ -309,7 +305,7 @@ mod tests {
         #[test]
         fn the_fit_is_that_of_the_min_max_formula(samples in any_samples()) {
             let blocks = isotonic(&samples).expect("finite");
-            prop_assert!(blocks.windows(2).all(|pair| pair[0].high < pair[1].low && pair[0].share() < pair[1].share()));
+            prop_assert!(blocks.windows(2).all(|pair| pair[0].high < pair[1].low && share(&pair[0]) < share(&pair[1])));
             prop_assert_eq!(blocks.iter().map(IsotonicBlock::size).sum::<usize>(), samples.len());
             for sample in &samples {
                 prop_assert!((fitted(&blocks, sample.score) - min_max(&samples, sample.score)).abs() <= 1e-12);

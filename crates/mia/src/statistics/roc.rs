@@ -1,5 +1,6 @@
-//! The receiver operating characteristic and the area under it.
+//! The receiver operating characteristic, the area under it, and the operating points with a bounded false positive rate.
 
+use super::rates::{clopper_pearson, false_positive_budget};
 use serde::Serialize;
 use thiserror::Error;
 use utoipa::ToSchema;
@@ -34,6 +35,22 @@ pub struct RocPoint {
     pub tpr: f64,
     /// A text counts as a member if its score is at least this; absent at the origin, where no text does.
     pub threshold: Option<f64>,
+}
+
+/// The operating point for a bound on the false positive rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+pub struct TprAtFpr {
+    /// The bound on the false positive rate.
+    pub fpr: f64,
+    /// The largest true positive rate whose false positive rate is within the bound.
+    pub tpr: f64,
+    /// A text counts as a member if its score is at least this: of the thresholds that reach this rate, the one with
+    /// the fewest false positives. Absent if no threshold is within the bound.
+    pub threshold: Option<f64>,
+    /// Number of non-members that may be classified as members; at 0 the point depends only on the highest non-member.
+    pub false_positive_budget: usize,
+    /// Clopper-Pearson interval of `tpr`, 95 % unless another confidence is requested, treating the threshold as given.
+    pub interval: [f64; 2],
 }
 
 /// The samples with the same score, and the number of samples above it.
@@ -171,5 +188,182 @@ impl Roc {
         let place = self.ties.partition_point(|tie| tie.score > score);
         let count = |tie: &Tie| if member { self.twice_non_members_beaten(tie) } else { tie.twice_beaten_by_members() };
         self.ties.get(place).map_or(0, |tie| count(tie) as i128)
+    }
+
+    /// The largest true positive rate whose false positive rate is at most `fpr`, that is, whose false positives are
+    /// within [`false_positive_budget`], with an interval at two-sided `confidence`: [0, 1] if that is not between 0 and 1.
+    pub fn tpr_at_fpr(&self, fpr: f64, confidence: f64) -> TprAtFpr {
+        let budget = false_positive_budget(fpr, self.non_members);
+        // Both counts only grow along the curve, so the best point is the last allowed one, and the first point with
+        // its rate has the fewest false positives.
+        let allowed = self.ties.partition_point(|tie| tie.false_positives() <= budget);
+        let best = self.ties[..allowed].iter().rev().find(|tie| tie.members > 0);
+        let recognised = best.map_or(0, |tie| tie.true_positives());
+        TprAtFpr {
+            fpr,
+            tpr: recognised as f64 / self.members as f64,
+            threshold: best.map(|tie| tie.score),
+            false_positive_budget: budget,
+            // There is at least one member, so only an invalid confidence has no interval.
+            interval: clopper_pearson(recognised, self.members, confidence).unwrap_or([0.0, 1.0]),
+        }
+    }
+
+    /// The smallest false positive rate at which at least 95 % of the members are recognised.
+    pub fn fpr_at_95_tpr(&self) -> f64 {
+        // In integers, because 0.95 has no exact binary representation.
+        let reached = |true_positives: usize| true_positives as u128 * 100 >= self.members as u128 * 95;
+        let first = self.ties.partition_point(|tie| !reached(tie.true_positives()));
+        // The lowest score recognises every member, so such a point always exists.
+        let false_positives = self.ties.get(first).map_or(self.non_members, |tie| tie.false_positives());
+        false_positives as f64 / self.non_members as f64
+    }
+}
+
+/// Area under the ROC of `samples`: the probability that a random member scores above a random non-member, where a tie
+/// counts one half. O(n log n).
+///
+/// # Errors
+///
+/// If a class has no samples, or a score is not finite.
+pub fn auroc(samples: &[LabelledScore]) -> Result<f64, StatisticsError> {
+    Roc::new(samples).map(|roc| roc.auroc())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::fixtures::{LABELS, TIED, UNTIED, assert_close, labelled};
+    use proptest::prelude::*;
+
+    fn roc(scores: &[f64]) -> Roc {
+        Roc::new(&labelled(&LABELS, scores)).expect("both classes")
+    }
+
+    #[test]
+    fn area_and_its_standard_error() {
+        assert_close(roc(&TIED).auroc(), 0.645833333333333);
+        assert_close(roc(&UNTIED).auroc(), 0.916666666666667);
+        let error = roc(&TIED).auroc_standard_error().expect("two of each class");
+        assert_close(error, 0.187731338767814);
+    }
+
+    #[test]
+    fn the_curve_keeps_every_point() {
+        let points = roc(&TIED).points();
+        #[rustfmt::skip]
+        let expected = [
+            (0.0, 0.0, None),
+            (0.0, 1.0 / 3.0, Some(0.875)),
+            (0.25, 0.5, Some(0.75)),
+            (0.5, 2.0 / 3.0, Some(0.625)),
+            (0.75, 2.0 / 3.0, Some(0.5)),
+            (0.75, 5.0 / 6.0, Some(0.125)),
+            (1.0, 1.0, Some(0.0)),
+        ];
+        assert_eq!(points.len(), expected.len());
+        for (point, (fpr, tpr, threshold)) in points.iter().zip(expected) {
+            assert_close(point.fpr, fpr);
+            assert_close(point.tpr, tpr);
+            assert_eq!(point.threshold, threshold);
+        }
+    }
+
+    #[test]
+    fn operating_points() {
+        let tied = roc(&TIED);
+        for (fpr, tpr, threshold, budget) in [
+            (0.05, 1.0 / 3.0, 0.875, 0),
+            (0.25, 0.5, 0.75, 1),
+            (0.3, 0.5, 0.75, 1),
+            // Of two thresholds with the same rate, the one with fewer false positives.
+            (0.5, 2.0 / 3.0, 0.625, 2),
+            (0.75, 5.0 / 6.0, 0.125, 3),
+            (1.0, 1.0, 0.0, 4),
+        ] {
+            let point = tied.tpr_at_fpr(fpr, 0.95);
+            assert_close(point.tpr, tpr);
+            assert_eq!((point.threshold, point.false_positive_budget), (Some(threshold), budget));
+            assert!(point.interval[0] <= point.tpr && point.tpr <= point.interval[1]);
+        }
+        assert_eq!(tied.fpr_at_95_tpr(), 1.0);
+        assert_eq!(Some(tied.tpr_at_fpr(0.05, 0.9).interval), clopper_pearson(2, 6, 0.9));
+        assert_eq!(tied.tpr_at_fpr(0.05, f64::NAN).interval, [0.0, 1.0]);
+    }
+
+    #[test]
+    fn a_bound_that_no_threshold_satisfies_has_none() {
+        let point = Roc::new(&labelled(&[true, false], &[1.0, 2.0])).expect("both classes").tpr_at_fpr(0.05, 0.95);
+        assert_eq!((point.tpr, point.threshold, point.interval[0]), (0.0, None, 0.0));
+    }
+
+    #[test]
+    fn the_rate_of_95_percent_is_met_exactly() {
+        // 19 of 20 members are 95 %, although 0.95 has no exact binary representation.
+        let members = (0..20).map(|i| LabelledScore { score: f64::from(i), member: true });
+        let non_members = [-1.0, 0.5].map(|score| LabelledScore { score, member: false });
+        let samples: Vec<LabelledScore> = members.chain(non_members).collect();
+        assert_eq!(Roc::new(&samples).expect("both classes").fpr_at_95_tpr(), 0.0);
+    }
+
+    #[test]
+    fn samples_without_a_curve() {
+        let sample = |score, member| LabelledScore { score, member };
+        for (samples, error) in [
+            (vec![], StatisticsError::NoMembers),
+            (vec![sample(1.0, false)], StatisticsError::NoMembers),
+            (vec![sample(1.0, true)], StatisticsError::NoNonMembers),
+            (vec![sample(1.0, true), sample(f64::NAN, false)], StatisticsError::NonFinite),
+        ] {
+            assert_eq!(auroc(&samples), Err(error));
+        }
+        let single = Roc::new(&[sample(1.0, true), sample(0.0, false), sample(0.5, false)]);
+        assert_eq!(single.expect("both classes").auroc_standard_error(), None);
+    }
+
+    fn any_samples() -> impl Strategy<Value = Vec<LabelledScore>> {
+        // Few distinct scores, so that ties are common.
+        let sample =
+            (-8_i32..8, any::<bool>()).prop_map(|(score, member)| LabelledScore { score: f64::from(score), member });
+        prop::collection::vec(sample, 2..60).prop_filter("both classes", |samples| {
+            let members = samples.iter().filter(|sample| sample.member).count();
+            0 < members && members < samples.len()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn negated_scores_have_the_rest_of_the_area(samples in any_samples()) {
+            let negated: Vec<LabelledScore> = samples
+                .iter()
+                .map(|sample| LabelledScore { score: -sample.score, ..*sample })
+                .collect();
+            let sum = auroc(&samples).expect("an area") + auroc(&negated).expect("an area");
+            prop_assert!((sum - 1.0).abs() <= 1e-15, "{}", sum);
+        }
+
+        #[test]
+        fn the_area_is_that_of_all_pairs(samples in any_samples()) {
+            let (members, others): (Vec<LabelledScore>, Vec<LabelledScore>) =
+                samples.iter().partition(|sample| sample.member);
+            let wins: f64 = members
+                .iter()
+                .flat_map(|member| others.iter().map(|other| {
+                    if member.score > other.score { 1.0 }
+                    else if member.score == other.score { 0.5 }
+                    else { 0.0 }
+                }))
+                .sum();
+            let expected = wins / (members.len() * others.len()) as f64;
+            let area = auroc(&samples).expect("an area");
+            prop_assert!((area - expected).abs() <= 1e-12);
+        }
+
+        #[test]
+        fn an_operating_point_is_the_best_of_the_curve(samples in any_samples(), fpr in 0.0..=1.0) {
+            let roc = Roc::new(&samples).expect("both classes");
+            let best = roc.points().into_iter().filter(|point| point.fpr <= fpr).map(|point| point.tpr);
+            prop_assert_eq!(roc.tpr_at_fpr(fpr, 0.95).tpr, best.fold(0.0, f64::max));
+        }
     }
 }

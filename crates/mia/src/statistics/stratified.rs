@@ -94,15 +94,14 @@ pub fn stratified_delong(samples: &[PairedScore], strata: &[usize]) -> Option<St
 mod tests {
     use super::*;
     use crate::statistics::auroc;
+    use crate::statistics::fixtures::{assert_within, labelled};
     use proptest::prelude::*;
 
-    fn samples(labels: &[u8], scores: &[f64]) -> Vec<LabelledScore> {
-        labels.iter().zip(scores).map(|(&label, &score)| LabelledScore { score, member: label == 1 }).collect()
-    }
+    const LABELS: [bool; 8] = [true, false, true, false, true, false, false, true];
 
     #[test]
     fn a_difference_between_strata_does_not_count() {
-        let samples = samples(&[1, 0, 1, 0, 1, 0, 0, 1], &[3.0, 1.0, 2.0, 0.0, 13.0, 11.0, 12.0, 10.0]);
+        let samples = labelled(&LABELS, &[3.0, 1.0, 2.0, 0.0, 13.0, 11.0, 12.0, 10.0]);
         assert_eq!(auroc(&samples), Ok(0.625));
         let expected = StratifiedAuroc { auroc: 0.75, pairs: 8, strata: 2, strata_left_out: 0, samples_left_out: 0 };
         assert_eq!(stratified_auroc(&samples, &[0, 0, 0, 0, 1, 1, 1, 1]), Some(expected));
@@ -112,27 +111,25 @@ mod tests {
     /// non-members' 1 and 1/2; variances 1/8 each, so 1/8 in all. In the second it is 1/8 as well.
     #[test]
     fn the_standard_error_is_that_of_independent_strata() {
-        let labels = [1, 0, 1, 0, 1, 0, 0, 1];
         let scores = [3.0, 1.0, 2.0, 2.5, 13.0, 11.0, 12.0, 11.5];
-        let pairs: Vec<PairedScore> = (samples(&labels, &scores).iter())
-            .map(|s| PairedScore { member: s.member, first: 0.0, second: s.score })
-            .collect();
+        let pairs: Vec<PairedScore> =
+            (LABELS.iter().zip(scores)).map(|(&member, second)| PairedScore { member, first: 0.0, second }).collect();
         let unequal = stratified_delong(&pairs, &[0, 0, 0, 0, 1, 1, 1, 1]).unwrap();
-        assert!((unequal.delta - 0.25).abs() < 1e-15, "{unequal:?}");
-        assert!((unequal.standard_error - 0.0625_f64.sqrt()).abs() < 1e-15, "{unequal:?}");
+        assert_within(unequal.delta, 0.25, 1e-15);
+        assert_within(unequal.standard_error, 0.0625_f64.sqrt(), 1e-15);
         // Matched pairs: each difference counts with the largest variance of an AUROC.
         let matched = stratified_delong(&pairs, &[0, 0, 1, 1, 2, 2, 3, 3]).unwrap();
-        assert!((matched.standard_error - 0.25).abs() < 1e-15, "{matched:?}");
+        assert_within(matched.standard_error, 0.25, 1e-15);
         let one = stratified_delong(&pairs, &[5; 8]).unwrap();
         let delong = delong(&pairs, &[], 0.95).unwrap();
-        assert!((one.delta - delong.delta).abs() < 1e-15);
-        assert!((one.standard_error - delong.standard_error.unwrap()).abs() < 1e-15);
+        assert_within(one.delta, delong.delta, 1e-15);
+        assert_within(one.standard_error, delong.standard_error.unwrap(), 1e-15);
         assert_eq!(stratified_delong(&pairs, &[0, 1, 0, 1, 0, 1, 1, 0]), None);
     }
 
     #[test]
     fn strata_of_one_class_are_left_out() {
-        let samples = samples(&[1, 0, 1, 1, 0, 1, 0], &[1.0, 1.0, 9.0, 9.0, -9.0, 5.0, 6.0]);
+        let samples = labelled(&[true, false, true, true, false, true, false], &[1.0, 1.0, 9.0, 9.0, -9.0, 5.0, 6.0]);
         // Of the first stratum a tied pair; the last two samples have no stratum.
         let expected = StratifiedAuroc { auroc: 0.5, pairs: 1, strata: 1, strata_left_out: 2, samples_left_out: 5 };
         assert_eq!(stratified_auroc(&samples, &[7, 7, 3, 3, 8]), Some(expected));
@@ -142,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_score_that_is_not_finite_has_no_place() {
-        let samples = samples(&[1, 0, 1, 0], &[1.0, 0.0, f64::NAN, 0.0]);
+        let samples = labelled(&[true, false, true, false], &[1.0, 0.0, f64::NAN, 0.0]);
         assert_eq!(stratified_auroc(&samples, &[0, 0, 1, 1]), None);
         assert_eq!(stratified_auroc(&samples, &[0, 0]).map(|stratified| stratified.auroc), Some(1.0));
     }

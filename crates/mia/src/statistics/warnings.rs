@@ -1,6 +1,6 @@
 //! Warnings for readers of an audit.
 
-use super::operating_point::false_positive_budget;
+use super::rates::false_positive_budget;
 use serde::Serialize;
 use std::collections::HashMap;
 use utoipa::ToSchema;

@@ -1,7 +1,9 @@
-//! Short names of texts, equal for equal texts.
+//! Short names of texts, and the form in which two texts are equal for statistics: after NFKC, in lower case, and with every
+//! run of white space made one space (`methods.md`, "cluster").
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use sha2::{Digest, Sha256};
+use unicode_normalization::UnicodeNormalization;
 
 const BYTES: usize = 16;
 
@@ -62,9 +64,31 @@ impl<'de> Deserialize<'de> for TextDigest {
     }
 }
 
+/// The digest that all texts of a cluster share which differ in nothing but case, width and white space.
+#[must_use]
+pub fn cluster_digest(text: &str) -> TextDigest {
+    TextDigest::new(&normalized(text))
+}
+
+/// The text after NFKC, in lower case, its words separated by one space each.
+pub(super) fn normalized(text: &str) -> String {
+    // NFKC changes no ASCII text.
+    let folded =
+        if text.is_ascii() { text.to_ascii_lowercase() } else { text.nfkc().collect::<String>().to_lowercase() };
+    let mut normalized = String::with_capacity(folded.len());
+    for word in folded.split_whitespace() {
+        if !normalized.is_empty() {
+            normalized.push(' ');
+        }
+        normalized.push_str(word);
+    }
+    normalized
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn digests_are_written_and_read() {
@@ -87,5 +111,24 @@ mod tests {
     fn where_one_part_ends_matters() {
         let digests = [TextDigest::of_parts(["ab", "c"]), TextDigest::of_parts(["a", "bc"]), TextDigest::new("abc")];
         assert!(digests[0] != digests[1] && digests[1] != digests[2] && digests[0] != digests[2]);
+    }
+
+    #[test]
+    fn case_width_and_white_space_make_no_difference() {
+        let one = cluster_digest("The caf\u{e9}  on\nthe hill");
+        for same in
+            ["the cafe\u{301} on the hill", " THE CAF\u{c9} on the\u{a0}hill ", "\u{ff34}he caf\u{e9} on the hill"]
+        {
+            assert_eq!(cluster_digest(same), one, "{same}");
+        }
+        assert_ne!(cluster_digest("the cafe on the hill"), one);
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_for_ascii_is_the_long_way(text in "[ -~\t\n\u{b}\u{c}\r\u{1c}-\u{1f}]{0,40}") {
+            let folded = text.nfkc().collect::<String>().to_lowercase();
+            prop_assert_eq!(normalized(&text), folded.split_whitespace().collect::<Vec<_>>().join(" "));
+        }
     }
 }

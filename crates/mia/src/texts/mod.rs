@@ -1,13 +1,11 @@
 //! When two texts are the same or nearly so: digests, the form in which texts are compared, and their words.
 
-mod cluster;
 mod digest;
-mod hash;
 mod near_duplicates;
+mod shingles;
 mod words;
 
-pub use cluster::cluster_digest;
-pub use digest::{TextDigest, hexadecimal, sha256_address};
-pub use hash::hash_bytes;
-pub use near_duplicates::{NearDuplicateSearch, Shingles, TextSketch, clusters};
+pub use digest::{TextDigest, cluster_digest, hexadecimal, sha256_address};
+pub use near_duplicates::{NearDuplicateSearch, clusters};
+pub use shingles::{Shingles, TextSketch, hash_bytes};
 pub use words::words;

@@ -3,7 +3,7 @@
 use super::draws::{Draws, Units};
 use super::ranked::Ranked;
 use super::summary::{BootstrapColumn, Replicates};
-use crate::statistics::operating_point::false_positive_budget;
+use crate::statistics::rates::false_positive_budget;
 use rayon::prelude::*;
 
 /// Replicates that are computed at once; between blocks, the caller may cancel.

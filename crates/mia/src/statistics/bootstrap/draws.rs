@@ -1,7 +1,7 @@
 //! Which samples a replicate draws.
 
 use crate::random::index_below;
-use crate::statistics::cluster_index::ClusterIndex;
+use crate::statistics::clusters::ClusterIndex;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use sha2::{Digest, Sha256};
@@ -22,7 +22,7 @@ impl Units {
         if index.is_singletons() {
             return Self::Samples(indices.to_vec());
         }
-        let mut units = vec![Vec::new(); index.count];
+        let mut units = vec![Vec::new(); index.count()];
         for (&cluster, &sample) in index.numbers.iter().zip(indices) {
             units[cluster].push(sample);
         }

@@ -282,7 +282,7 @@ proptest! {
             Ok(roc) => {
                 prop_assert_eq!(summary.auroc.map(|auroc| auroc.mean), Some(roc.auroc()));
                 let rates: Vec<f64> = summary.tpr_at_fpr.iter().map(|rate| rate.summary.mean).collect();
-                let expected: Vec<f64> = targets.iter().map(|&fpr| roc.tpr_at_fpr(fpr).tpr).collect();
+                let expected: Vec<f64> = targets.iter().map(|&fpr| roc.tpr_at_fpr(fpr, 0.95).tpr).collect();
                 prop_assert_eq!(rates, expected);
             }
         }

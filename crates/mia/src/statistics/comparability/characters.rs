@@ -1,8 +1,6 @@
 //! The character n-grams of texts.
 
-use crate::statistics::naive_bayes::{NgramColumns, NgramSets};
-use crate::statistics::separating::{SeparatingNgram, separating};
-use foldhash::{HashMap, HashMapExt};
+use crate::statistics::ngrams::{NgramSets, SeparatingNgram};
 
 /// The maximum number of characters that are read of a text.
 const MAX_TEXT_CHARACTERS: usize = 4000;
@@ -20,7 +18,7 @@ const LONGEST: usize = 3;
 const CHARACTER_BITS: u32 = 21;
 
 /// The maximum number of distinct n-grams of all texts; those that appear later are ignored.
-const MAX_NGRAMS: usize = 1 << 20;
+const MAX_NGRAMS: u32 = 1 << 20;
 
 /// The sets of character 1- to 3-grams of texts, which are added one by one.
 ///
@@ -30,10 +28,9 @@ const MAX_NGRAMS: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct CharacterTable {
     max_characters: usize,
-    ids: HashMap<u64, u32>,
     /// By n-gram, as [`packed`] has it.
     ngrams: Vec<u64>,
-    sets: NgramSets,
+    pub(super) sets: NgramSets,
 }
 
 /// The distinct n-grams of a text in ascending order.
@@ -42,18 +39,15 @@ pub struct CharacterNgrams(Vec<u64>);
 
 impl CharacterTable {
     /// An empty table for `texts` texts; the more there are, the fewer characters of each are read.
-    #[must_use]
     pub fn new(texts: usize) -> Self {
         Self {
             max_characters: (MAX_CHARACTERS / texts.max(1)).clamp(MIN_TEXT_CHARACTERS, MAX_TEXT_CHARACTERS),
-            ids: HashMap::new(),
             ngrams: Vec::new(),
-            sets: NgramSets::default(),
+            sets: NgramSets::new(MAX_NGRAMS),
         }
     }
 
     /// The n-grams of a text. O(n log n) in its length.
-    #[must_use]
     pub fn ngrams(&self, text: &str) -> CharacterNgrams {
         let characters: Vec<char> = text.chars().take(self.max_characters).collect();
         let mut ngrams: Vec<u64> = (1..=LONGEST).flat_map(|length| characters.windows(length).map(packed)).collect();
@@ -64,35 +58,15 @@ impl CharacterTable {
 
     /// Adds the n-grams of the next text.
     pub fn add(&mut self, ngrams: &CharacterNgrams) {
+        let mut ids = Vec::with_capacity(ngrams.0.len());
         for &ngram in &ngrams.0 {
-            if let Some(id) = self.id(ngram) {
-                self.sets.add(id);
+            let Some(id) = self.sets.id(ngram) else { continue };
+            if id as usize == self.ngrams.len() {
+                self.ngrams.push(ngram);
             }
+            ids.push(id);
         }
-        self.sets.finish();
-    }
-
-    fn id(&mut self, ngram: u64) -> Option<u32> {
-        if self.ngrams.len() == MAX_NGRAMS {
-            return self.ids.get(&ngram).copied();
-        }
-        let next = self.ngrams.len() as u32;
-        let id = *self.ids.entry(ngram).or_insert(next);
-        if id == next {
-            self.ngrams.push(ngram);
-        }
-        Some(id)
-    }
-
-    /// The number of texts.
-    #[must_use]
-    pub fn texts(&self) -> usize {
-        self.sets.texts()
-    }
-
-    /// The texts of each n-gram.
-    pub(super) fn columns(&self) -> NgramColumns {
-        self.sets.columns(self.ngrams.len())
+        self.sets.add(ids);
     }
 
     /// The share of each text's distinct 3-grams that no other text has, which is higher where characters were misread or
@@ -100,13 +74,13 @@ impl CharacterTable {
     /// kept: the shares would then depend on the order of the texts.
     pub(super) fn unique_shares(&self) -> impl Iterator<Item = Option<f64>> {
         let is_longest = |id: u32| self.ngrams[id as usize] >> (CHARACTER_BITS * (LONGEST as u32 - 1)) > 0;
-        let shares = self.sets.unique_shares(self.ngrams.len(), is_longest);
-        shares.map(|share| share.filter(|_| self.ngrams.len() < MAX_NGRAMS))
+        let shares = self.sets.unique_shares(is_longest);
+        shares.map(|share| share.filter(|_| self.ngrams.len() < MAX_NGRAMS as usize))
     }
 
     /// The n-grams whose frequencies differ most between the two lists.
     pub(super) fn separating(&self, labels: &[bool]) -> Vec<SeparatingNgram> {
-        separating(labels, self.ngrams.len(), self.sets.iter(), |id| Some(unpacked(self.ngrams[id as usize])))
+        self.sets.separating(labels, |id| Some(unpacked(self.ngrams[id as usize])))
     }
 }
 
@@ -170,7 +144,7 @@ mod tests {
     #[test]
     fn shares_that_depend_on_the_order_of_texts_are_not_given() {
         let mut full = table(&["abcd", "bcde"]);
-        full.ngrams.resize(MAX_NGRAMS, packed(&['x']));
+        full.ngrams.resize(MAX_NGRAMS as usize, packed(&['x']));
         assert_eq!(full.unique_shares().collect::<Vec<_>>(), [None, None]);
     }
 

@@ -2,8 +2,9 @@
 
 use super::characters::CharacterTable;
 use super::word_pairs::WordPairTable;
-use crate::statistics::folds::{FOLDS, folds};
-use crate::statistics::naive_bayes::nested_log_odds;
+use crate::statistics::clusters::{FOLDS, folds};
+use crate::statistics::naive_bayes::NgramColumns;
+use crate::statistics::ngrams::NgramSets;
 use crate::statistics::words::WordTable;
 use foldhash::{HashMap, HashMapExt};
 use serde::{Deserialize, Serialize};
@@ -104,7 +105,7 @@ impl Measures {
             (Measure::Tokens, of_facts(&tokens)),
             (Measure::BytesPerToken, of_facts(&|facts| ratio(facts.bytes, facts.scored_tokens))),
             (Measure::BytesPerZlibByte, of_facts(&|facts| ratio(facts.bytes, facts.zlib_bytes))),
-            (Measure::UniqueWords, words.unique_shares().collect()),
+            (Measure::UniqueWords, words.sets.unique_shares(|_| true).collect()),
             (Measure::UniqueCharacters, characters.unique_shares().collect()),
             (Measure::WordOrder, word_pairs.orders().collect()),
         ];
@@ -112,8 +113,8 @@ impl Measures {
             (0..).zip(CONTROL).map(|(place, measure)| (measure, of_facts(&|facts: &TextFacts| facts.control[place]))),
         );
         known.retain(|(_, values)| values.iter().any(Option::is_some));
-        let fitted = |columns| nested_log_odds(&columns, labels, clusters).map(Column::Fitted);
-        let (words, characters) = rayon::join(|| fitted(words.columns()), || fitted(characters.columns()));
+        let fitted = |sets: &NgramSets| NgramColumns::new(sets).nested_log_odds(labels, clusters).map(Column::Fitted);
+        let (words, characters) = rayon::join(|| fitted(&words.sets), || fitted(&characters.sets));
         let mut columns = vec![(Measure::Words, words?), (Measure::Characters, characters?)];
         columns.extend(known.into_iter().map(|(measure, values)| (measure, Column::Known(values))));
         Some(Self { folds: folds(labels, clusters), columns })

@@ -12,10 +12,9 @@ pub use characters::{CharacterNgrams, CharacterTable};
 pub use measures::{CONTROL_MEASURES, ComparedTexts, Measure, TextFacts};
 pub use word_pairs::WordPairTable;
 
-use super::clustered_texts::ClusteredTexts;
+use super::clusters::{ClusteredTexts, FOLDS};
 use super::delong::PairedScore;
-use super::folds::FOLDS;
-use super::separating::SeparatingNgram;
+use super::ngrams::SeparatingNgram;
 use super::stratified::{StratifiedDifference, stratified_delong};
 use measures::{Measures, StandardisedRows};
 use rayon::prelude::*;
@@ -95,7 +94,7 @@ impl ComparabilityFit {
     pub fn new(texts: &ComparedTexts, keep_going: &dyn Fn() -> bool) -> Option<Self> {
         let ComparedTexts { labels, clusters, strata, words, characters, word_pairs, facts } = *texts;
         let lengths =
-            [clusters.len(), strata.len(), words.texts(), characters.texts(), word_pairs.texts(), facts.len()];
+            [clusters.len(), strata.len(), words.texts(), characters.sets.texts(), word_pairs.texts(), facts.len()];
         if lengths.iter().any(|length| *length != labels.len()) {
             return None;
         }

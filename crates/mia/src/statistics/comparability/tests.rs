@@ -1,23 +1,11 @@
 use super::*;
-use crate::statistics::folds::folds;
-use crate::statistics::naive_bayes::nested_log_odds;
+use crate::statistics::clusters::{ClusterIndex, folds};
+use crate::statistics::fixtures::{TEXT_LABELS, TEXTS, assert_all_within, assert_same_on_any_threads};
+use crate::statistics::naive_bayes::NgramColumns;
 use crate::statistics::words::WordTable;
 use crate::texts::TextDigest;
 use std::collections::HashSet;
 
-const TEXTS: [&str; 10] = [
-    "The trial began in March",
-    "A new trial in 2023",
-    "March was cold",
-    "The river was cold",
-    "In 2023 the court met",
-    "The boat on the river",
-    "A trial court met",
-    "Cold water and a boat",
-    "The court in March",
-    "Water on the boat",
-];
-const LABELS: [bool; 10] = [true, true, false, false, true, false, true, false, true, false];
 const ZLIB_BYTES: [usize; 10] = [32, 27, 22, 26, 29, 27, 25, 29, 26, 25];
 const TOKENS: [usize; 10] = [6, 5, 4, 4, 6, 5, 5, 5, 0, 4];
 const CONTROL: [Option<[f64; 4]>; 10] = [
@@ -73,7 +61,7 @@ impl Texts {
             scored_tokens: TOKENS[place],
             control: CONTROL[place].map_or([None; 4], |control| control.map(Some)),
         };
-        Self::new(&TEXTS.map(str::to_owned), &LABELS, (0..10).map(fact).collect())
+        Self::new(&TEXTS.map(str::to_owned), &TEXT_LABELS, (0..10).map(fact).collect())
     }
 
     fn compared(&self) -> ComparedTexts<'_> {
@@ -88,19 +76,13 @@ impl Texts {
     }
 }
 
-fn assert_near(odds: &[f64], expected: &[f64], tolerance: f64) {
-    assert_eq!(odds.len(), expected.len());
-    for (odds, expected) in odds.iter().zip(expected) {
-        assert!((odds - expected).abs() < tolerance, "{odds} {expected}");
-    }
-}
-
 /// scikit-learn 1.9.1: `MultinomialNB()` on `CountVectorizer(binary=True, analyzer="char", ngram_range=(1, 3),
 /// lowercase=False)`, over the same folds.
 #[test]
 fn log_odds_of_characters_are_those_of_scikit_learn() {
     let texts = Texts::ten();
-    let odds = crate::statistics::naive_bayes::log_odds(&texts.characters.columns(), &LABELS, &texts.clusters).unwrap();
+    let columns = NgramColumns::new(&texts.characters.sets);
+    let odds = columns.log_odds(&TEXT_LABELS, &ClusterIndex::labelled(&TEXT_LABELS, &texts.clusters));
     let expected = [
         16.5310976178,
         20.4473552103,
@@ -113,20 +95,20 @@ fn log_odds_of_characters_are_those_of_scikit_learn() {
         13.5799576623,
         -18.0789744978,
     ];
-    assert_near(&odds, &expected, 1e-9);
+    assert_all_within(&odds, &expected, 1e-9);
     // At the text's own fold.
-    let nested = nested_log_odds(&texts.characters.columns(), &LABELS, &texts.clusters).unwrap();
+    let nested = columns.nested_log_odds(&TEXT_LABELS, &texts.clusters).unwrap();
     let out_of_fold: Vec<f64> =
-        nested.iter().zip(folds(&LABELS, &texts.clusters)).map(|(odds, fold)| odds[fold]).collect();
-    assert_near(&out_of_fold, &expected, 1e-9);
+        nested.iter().zip(folds(&TEXT_LABELS, &texts.clusters)).map(|(odds, fold)| odds[fold]).collect();
+    assert_all_within(&out_of_fold, &expected, 1e-9);
 }
 
 /// By hand: the model for a text of the first fold and the second one is that of all texts but those of both.
 #[test]
 fn nested_log_odds_are_those_of_the_other_texts() {
     let texts = Texts::ten();
-    let nested = nested_log_odds(&texts.words.columns(), &LABELS, &texts.clusters).unwrap();
-    let folds = folds(&LABELS, &texts.clusters);
+    let nested = NgramColumns::new(&texts.words.sets).nested_log_odds(&TEXT_LABELS, &texts.clusters).unwrap();
+    let folds = folds(&TEXT_LABELS, &texts.clusters);
     // The texts outside of the two folds by hand: words of texts 4, 6, 8 and 5, 7, 9.
     let words = |text: usize| TEXTS[text].to_lowercase().split(' ').map(str::to_owned).collect::<HashSet<_>>();
     let vocabulary = (0..10).flat_map(words).collect::<HashSet<_>>().len() as f64;
@@ -138,7 +120,7 @@ fn nested_log_odds_are_those_of_the_other_texts() {
     assert_eq!((folds[0], folds[1]), (0, 1));
     let expected: f64 =
         words(0).iter().map(|word| log_likelihood(word, &[4, 6, 8]) - log_likelihood(word, &[5, 7, 9])).sum();
-    assert_near(&[nested[0][1]], &[expected], 1e-12);
+    assert_all_within(&[nested[0][1]], &[expected], 1e-12);
 }
 
 /// Labels of the texts that a fold scores have no part in their scores: with other ones there, the scores of the fold stay.
@@ -175,7 +157,7 @@ fn log_odds_of_all_measures_are_those_of_scikit_learn() {
         1.70063888692,
         -3.6656909941,
     ];
-    assert_near(&odds(&texts), &one, 1e-9);
+    assert_all_within(&odds(&texts), &one, 1e-9);
     texts.strata = vec![0, 0, 0, 0, 0, 0, 1, 1, 1, 1];
     let two = [
         0.850939581696,
@@ -189,7 +171,7 @@ fn log_odds_of_all_measures_are_those_of_scikit_learn() {
         0.645036462428,
         -7.08413885407,
     ];
-    assert_near(&odds(&texts), &two, 1e-9);
+    assert_all_within(&odds(&texts), &two, 1e-9);
 }
 
 /// Texts of words drawn from a list, with a text of its own kind for each place.
@@ -262,9 +244,5 @@ fn what_cannot_be_compared() {
 #[test]
 fn threads_do_not_matter() {
     let texts = alternating(&drawn(60, |_, words| words.join(" ")));
-    let on = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| ComparabilityFit::new(&texts.compared(), &|| true).unwrap())
-    };
-    assert_eq!(on(1), on(4));
+    assert_same_on_any_threads(|| ComparabilityFit::new(&texts.compared(), &|| true).unwrap());
 }

@@ -1,5 +1,6 @@
 //! Pairs of words that follow each other, and the order that they are in.
 
+use crate::statistics::lists::Lists;
 use crate::texts::{hash_bytes, words};
 
 /// Places for the pairs of a text: about thirty for each of its words where texts are short.
@@ -26,11 +27,9 @@ pub struct WordPairTable {
     mask: u32,
     /// The number of texts that have each place.
     texts: Vec<u8>,
-    /// The places of all texts, one text after the other, those of a text in ascending order. Places of a pair and of the
-    /// same words the other way round differ in their lowest bit.
-    places: Vec<u32>,
-    /// Where each text ends.
-    ends: Vec<usize>,
+    /// The places of each text in ascending order. Places of a pair and of the same words the other way round differ in
+    /// their lowest bit.
+    places: Lists<u32>,
 }
 
 impl WordPairTable {
@@ -42,37 +41,30 @@ impl WordPairTable {
             max_text_pairs: (MAX_PAIRS / texts.max(1)).clamp(MIN_TEXT_PAIRS, MAX_TEXT_PAIRS),
             mask: slots as u32 - 1,
             texts: vec![0; slots],
-            places: Vec::new(),
-            ends: Vec::new(),
+            places: Lists::default(),
         }
     }
 
     /// Adds the next text. O(n log n) in its length.
     pub fn add(&mut self, text: &str) {
-        let start = self.places.len();
+        let mut places = Vec::new();
         let mut previous: Option<String> = None;
         // Repeated pairs are counted once, so a text may have more of them than count.
         for word in words(text).take(2 * self.max_text_pairs) {
             let word = word.to_lowercase();
             if let Some(previous) = previous.filter(|previous| *previous != word) {
-                self.places.push(self.place(&previous, &word));
+                places.push(self.place(&previous, &word));
             }
             previous = Some(word);
         }
-        self.places[start..].sort_unstable();
-        let mut kept = start;
-        for place in start..self.places.len() {
-            if kept == start || self.places[kept - 1] != self.places[place] {
-                self.places[kept] = self.places[place];
-                kept += 1;
-            }
-        }
-        self.places.truncate(kept.min(start + self.max_text_pairs));
-        for &place in &self.places[start..] {
+        places.sort_unstable();
+        places.dedup();
+        places.truncate(self.max_text_pairs);
+        for &place in &places {
             let texts = &mut self.texts[place as usize];
             *texts = texts.saturating_add(1);
         }
-        self.ends.push(self.places.len());
+        self.places.add(places);
     }
 
     /// The place of a pair of different words.
@@ -84,9 +76,8 @@ impl WordPairTable {
     }
 
     /// The number of texts.
-    #[must_use]
-    pub fn texts(&self) -> usize {
-        self.ends.len()
+    pub(super) fn texts(&self) -> usize {
+        self.places.len()
     }
 
     /// The agreement of each text's word order with that of the other texts, in [-1, 1]. A pair's log-ratio is the
@@ -94,8 +85,7 @@ impl WordPairTable {
     /// reversed); the agreement is the sum of these over the text's distinct pairs, divided by the sum of their absolute
     /// values. It is about 0 for words in random order, and `None` where all log-ratios are 0.
     pub(super) fn orders(&self) -> impl Iterator<Item = Option<f64>> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| self.order(&self.places[start..end]))
+        self.places.iter().map(|places| self.order(places))
     }
 
     fn order(&self, places: &[u32]) -> Option<f64> {
@@ -150,6 +140,6 @@ mod tests {
     fn of_a_long_text_a_part_counts() {
         let mut table = WordPairTable::new(1_000_000);
         table.add(&(0..500).map(|word| format!("w{word} ")).collect::<String>());
-        assert_eq!(table.places.len(), 16);
+        assert_eq!(table.places.items.len(), 16);
     }
 }

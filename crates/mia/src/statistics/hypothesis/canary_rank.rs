@@ -158,8 +158,8 @@ fn first_p_value(first: usize, canaries: usize, twins: usize) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::null_draws::{assert_level_is_kept, normals};
     use super::*;
+    use crate::statistics::fixtures::{assert_level_is_kept, assert_relative, assert_within, normals};
     use proptest::prelude::*;
 
     /// Expected: `0.5 + (norm.ppf(0.99) + norm.ppf(0.8)) * sqrt(12 * 11 / 108 + 4 * 7 / 60) / 16` by SciPy.
@@ -167,7 +167,7 @@ mod tests {
     fn a_share_that_could_have_been_found() {
         let first = |twins: usize| CanaryRank { rank: 1, twins };
         let canaries = [vec![first(9); 12], vec![first(5); 4], vec![first(0); 3]].concat();
-        assert!((detectable_share(&canaries).unwrap() - 0.757_312_861_521_827_1).abs() < 1e-12);
+        assert_within(detectable_share(&canaries).unwrap(), 0.757_312_861_521_827_1, 1e-12);
         assert_eq!((detectable_share(&[first(0)]), detectable_share(&[first(9)])), (None, None));
         let shares = [CanaryRank { rank: 2, twins: 4 }, first(0)].map(|canary| canary.share_above());
         assert_eq!(shares, [Some(0.75), None]);
@@ -191,20 +191,15 @@ mod tests {
         ranks.iter().map(|&rank| CanaryRank { rank, twins }).collect()
     }
 
-    #[track_caller]
-    fn assert_close(actual: f64, expected: f64) {
-        assert!((actual - expected).abs() <= 1e-9 * expected, "{actual} is not {expected}");
-    }
-
     #[test]
     fn the_worked_examples() {
         let test = canary_rank(&ranks(&[1, 1, 2, 1, 3, 5, 1, 2, 1, 4, 2, 1], 9)).expect("ranks");
         assert_eq!((test.canaries, test.rank_sum, test.expected_rank_sum, test.first), (12, 12, 54.0, 6));
-        assert_close(test.p_value, 2.703064e-6);
-        assert_close(test.first_p_value.expect("equal numbers of twins"), 5.41231822e-4);
+        assert_relative(test.p_value, 2.703064e-6);
+        assert_relative(test.first_p_value.expect("equal numbers of twins"), 5.41231822e-4);
         let one = canary_rank(&ranks(&[1], 99)).expect("a rank");
-        assert_close(one.p_value, 0.01);
-        assert_close(one.first_p_value.expect("equal numbers of twins"), 0.01);
+        assert_relative(one.p_value, 0.01);
+        assert_relative(one.first_p_value.expect("equal numbers of twins"), 0.01);
     }
 
     /// Expected: the convolution in exact fractions of Python.
@@ -213,9 +208,9 @@ mod tests {
         let canaries = [(3, 4), (1, 9), (2, 2), (7, 20), (1, 0)].map(|(rank, twins)| CanaryRank { rank, twins });
         let test = canary_rank(&canaries).expect("ranks");
         assert_eq!((test.rank_sum, test.first_p_value), (9, None));
-        assert_close(test.p_value, 0.13968253968253969);
-        assert_close(canary_rank(&ranks(&[5; 6], 4)).expect("ranks").p_value, 1.0);
-        assert_close(canary_rank(&ranks(&[1; 20], 99)).expect("ranks").p_value, 1e-40);
+        assert_relative(test.p_value, 0.13968253968253969);
+        assert_relative(canary_rank(&ranks(&[5; 6], 4)).expect("ranks").p_value, 1.0);
+        assert_relative(canary_rank(&ranks(&[1; 20], 99)).expect("ranks").p_value, 1e-40);
     }
 
     /// Expected: `scipy.stats.binom.sf(first - 1, canaries, 1 / (twins + 1))`.
@@ -230,7 +225,7 @@ mod tests {
             (1, 7, 3, 0.86651611328125),
             (0, 7, 3, 1.0),
         ] {
-            assert_close(first_p_value(first, canaries, twins).expect("a p-value"), expected);
+            assert_relative(first_p_value(first, canaries, twins).expect("a p-value"), expected);
         }
     }
 
@@ -252,7 +247,7 @@ mod tests {
         let many = canary_rank(&ranks(&[usize::MAX; 3], usize::MAX));
         assert!(matches!(many, Err(HypothesisError::TooManyRanks { canaries: 3, .. })));
         // A long convolution is only needed for the observed sum.
-        assert_close(canary_rank(&ranks(&[1; 3], 999_999)).expect("ranks").p_value, 1e-18);
+        assert_relative(canary_rank(&ranks(&[1; 3], 999_999)).expect("ranks").p_value, 1e-18);
     }
 
     #[test]

@@ -87,8 +87,8 @@ fn limiting_tail(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::null_draws::{assert_level_is_kept, normals};
     use super::*;
+    use crate::statistics::fixtures::{HELD_OUT, SUSPECTS, assert_level_is_kept, assert_within, normals};
     use proptest::prelude::*;
 
     fn numbers(count: u32, shift: f64) -> Vec<f64> {
@@ -101,9 +101,9 @@ mod tests {
     #[track_caller]
     fn assert_test(first: &[f64], second: &[f64], statistic: f64, p_value: f64, near: f64) {
         let test = kolmogorov_smirnov(first, second).expect("values");
-        assert!((test.statistic - statistic).abs() < 1e-14, "{} is not {statistic}", test.statistic);
-        assert!((test.p_value - p_value).abs() < 1e-12, "{} is not {p_value}", test.p_value);
-        assert!((test.p_value - near).abs() < 0.05 * near, "{} is not near {near}", test.p_value);
+        assert_within(test.statistic, statistic, 1e-14);
+        assert_within(test.p_value, p_value, 1e-12);
+        assert_within(test.p_value, near, 0.05 * near);
     }
 
     #[test]
@@ -111,9 +111,7 @@ mod tests {
         let a: Vec<f64> = (0..60).map(|i| f64::from(i * 7 % 10)).collect();
         let b: Vec<f64> = (0..45).map(|i| f64::from(i * 3 % 8)).collect();
         assert_test(&a, &b, 0.2, 0.22717454392603492, 0.2180502790756711);
-        let (suspects, held_out) =
-            ([-1.8, -1.2, -2.0, -1.5, -1.1, -1.9, -1.3, -1.6], [-2.4, -1.9, -2.2, -2.6, -1.7, -2.1, -2.5, -2.0]);
-        assert_test(&suspects, &held_out, 0.625, 0.04965436858674659, 0.04931640625);
+        assert_test(&SUSPECTS, &HELD_OUT, 0.625, 0.04965436858674659, 0.04931640625);
         let (many, fewer) = (numbers(900, 0.0), numbers(700, 60.0));
         assert_test(&many, &fewer, 0.0665079365079365, 0.0587509643146101, 0.0585255665233082);
         assert_test(&many, &numbers(700, 0.0), 0.003968253968253954, 1.0, 1.0);

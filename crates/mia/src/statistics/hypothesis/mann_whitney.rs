@@ -3,7 +3,7 @@
 use super::HypothesisError;
 use crate::statistics::roc::{LabelledScore, Roc, StatisticsError};
 use serde::{Deserialize, Serialize};
-use statrs::function::erf::erfc;
+use statrs::function::erf::{erfc, erfc_inv};
 use std::f64::consts::SQRT_2;
 use utoipa::ToSchema;
 
@@ -86,14 +86,28 @@ fn normal_p_value(pairs: f64, all: f64, tied: impl Iterator<Item = usize>, u: f6
     0.5 * erfc(z / SQRT_2)
 }
 
+/// The smallest AUROC that a one-sided rank-sum test at `level` detects with probability `power`, with m and n
+/// clusters on the two sides: `1/2 + (z_(1 - level) + z_power) sqrt((m + n + 1) / (12 m n))`, by the variance under the null
+/// hypothesis. At most 1; `None` if a side is empty.
+pub fn detectable_auroc(members: usize, non_members: usize, level: f64, power: f64) -> Option<f64> {
+    let (m, n) = (members as f64, non_members as f64);
+    let deviation = ((m + n + 1.0) / (12.0 * m * n)).sqrt();
+    let auroc = 0.5 + (upper_quantile(level) + upper_quantile(1.0 - power)) * deviation;
+    (members > 0 && non_members > 0).then_some(auroc.min(1.0))
+}
+
+/// The value that a standard normal variable exceeds with `probability`.
+fn upper_quantile(probability: f64) -> f64 {
+    SQRT_2 * erfc_inv(2.0 * probability)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::null_draws::{assert_exact_level, assert_level_is_kept, normals};
     use super::*;
+    use crate::statistics::fixtures::{
+        HELD_OUT, SUSPECTS, assert_close, assert_exact_level, assert_level_is_kept, normals,
+    };
     use proptest::prelude::*;
-
-    const SUSPECTS: [f64; 8] = [-1.8, -1.2, -2.0, -1.5, -1.1, -1.9, -1.3, -1.6];
-    const HELD_OUT: [f64; 8] = [-2.4, -1.9, -2.2, -2.6, -1.7, -2.1, -2.5, -2.0];
 
     /// Distinct numbers, raised by `shift`.
     fn first(count: u32, shift: f64) -> Vec<f64> {
@@ -161,6 +175,17 @@ mod tests {
         // Few distinct scores.
         let rounded = |values: Vec<f64>| -> Vec<f64> { values.iter().map(|value| value.round()).collect() };
         assert_exact_level("ties", |random| p_value(&rounded(normals(random, 50)), &rounded(normals(random, 40))));
+    }
+
+    /// Example 16 of the worked examples. Quantiles are accurate to about 1e-14.
+    #[test]
+    fn what_could_have_been_found() {
+        for (m, n, expected) in
+            [(20, 20, 0.7927873086597301), (100, 100, 0.6296547235810628), (40, 500, 0.6504090435603322)]
+        {
+            assert_close(detectable_auroc(m, n, 0.01, 0.8).unwrap(), expected);
+        }
+        assert_eq!((detectable_auroc(1, 1, 0.01, 0.8), detectable_auroc(0, 5, 0.01, 0.8)), (Some(1.0), None));
     }
 
     proptest! {

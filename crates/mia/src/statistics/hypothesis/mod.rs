@@ -7,22 +7,18 @@
 mod canary_rank;
 mod kolmogorov_smirnov;
 mod mann_whitney;
-#[cfg(test)]
-mod null_draws;
 mod order;
 mod prior_test;
 mod publication;
 mod student;
-mod welch;
 
 pub use canary_rank::{CanaryRank, CanaryRankTest, canary_rank, detectable_share};
 pub use kolmogorov_smirnov::{KolmogorovSmirnov, kolmogorov_smirnov};
-pub use mann_whitney::{MannWhitney, mann_whitney};
+pub use mann_whitney::{MannWhitney, detectable_auroc, mann_whitney};
 pub use order::{OrderTest, ShardOrder, order};
 pub use prior_test::{PriorTest, PriorTestSums};
 pub use publication::{DocumentScores, PublicationTest, publication_test};
-pub use student::{MeanEstimate, TTest, mean_estimate, one_sample_t};
-pub use welch::welch;
+pub use student::{MeanEstimate, TTest, mean_estimate, welch};
 
 use thiserror::Error;
 

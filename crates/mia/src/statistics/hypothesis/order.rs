@@ -81,26 +81,24 @@ impl ShardOrder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::null_draws::{assert_exact_level, normals};
     use super::*;
+    use crate::statistics::fixtures::{DIFFERENCES, assert_close, assert_exact_level, assert_within, normals};
 
     fn shard(canonical: f64, shuffles: &[f64]) -> ShardOrder {
         ShardOrder { canonical, shuffles: shuffles.to_vec() }
     }
 
-    /// The differences are those of the worked example of paired texts: 0.12, -0.03, 0.20, ...
     #[test]
     fn several_shards() {
-        let differences = [0.12, -0.03, 0.20, 0.05, 0.11, -0.01, 0.07, 0.16];
-        let shards = differences.map(|difference| shard(difference - 2.0, &[-1.0, -3.0, -2.5, -1.5]));
+        let shards = DIFFERENCES.map(|difference| shard(difference - 2.0, &[-1.0, -3.0, -2.5, -1.5]));
         let test = order(&shards).expect("shards");
         let t = test.t.expect("variance");
         assert_eq!((test.shards, test.permutation_p_value, test.p_value()), (8, None, Some(t.p_value)));
-        assert!((test.mean_difference - 0.08375).abs() < 1e-12);
+        assert_within(test.mean_difference, 0.08375, 1e-12);
         // `scipy.stats.ttest_1samp(differences, 0, alternative="greater")`
-        assert!((t.statistic - 2.974736392316735).abs() < 1e-9);
+        assert_close(t.statistic, 2.974736392316735);
         assert_eq!(t.degrees_of_freedom, 7.0);
-        assert!((t.p_value - 0.0103342384687311).abs() < 1e-9);
+        assert_close(t.p_value, 0.0103342384687311);
     }
 
     #[test]

@@ -208,8 +208,8 @@ fn entropy_slope(tokens: &[TokenStats]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::null_draws::{assert_exact_level, normals};
     use super::*;
+    use crate::statistics::fixtures::{assert_exact_level, assert_within, normals};
     use proptest::prelude::*;
 
     fn token(lp: f64, entropy: f64) -> TokenStats {
@@ -245,11 +245,6 @@ mod tests {
         sums.finish(0, &|| true).expect("both classes")
     }
 
-    #[track_caller]
-    fn assert_close(actual: f64, expected: f64, tolerance: f64) {
-        assert!((actual - expected).abs() <= tolerance, "{actual} is not {expected}");
-    }
-
     /// Expected: NumPy. The gaps are means over the columns of the matrix of texts by positions, the p-values are of
     /// 100,000 permutations with `numpy.random.default_rng`, compared within four standard errors of 999, and the
     /// slopes are of `numpy.polyfit(positions, entropies, 1)`.
@@ -258,16 +253,16 @@ mod tests {
         let order: Vec<usize> = (0..60).collect();
         let test = finish(&sums_of_samples(&order, 60));
         assert_eq!(test.positions, 12);
-        assert_close(test.early_gap, 0.7241250000000005, 1e-12);
-        assert_close(test.late_gap, 0.22524999999999964, 1e-12);
-        assert_close(test.p_value, 0.03912, 0.025);
-        assert_close(test.entropy_slope.unwrap(), 0.006466744426883711, 1e-12);
+        assert_within(test.early_gap, 0.7241250000000005, 1e-12);
+        assert_within(test.late_gap, 0.22524999999999964, 1e-12);
+        assert_within(test.p_value, 0.03912, 0.025);
+        assert_within(test.entropy_slope.unwrap(), 0.006466744426883711, 1e-12);
         assert_eq!(test.share_falling, Some(0.6));
         // Sixteen texts join the cluster of an earlier one, some with the other label.
         let joined = finish(&sums_of_samples(&order, 44));
-        assert_close(joined.early_gap, 0.5121001221001227, 1e-12);
-        assert_close(joined.late_gap, 0.1950793650793655, 1e-12);
-        assert_close(joined.p_value, 0.09959, 0.038);
+        assert_within(joined.early_gap, 0.5121001221001227, 1e-12);
+        assert_within(joined.late_gap, 0.1950793650793655, 1e-12);
+        assert_within(joined.p_value, 0.09959, 0.038);
         assert_eq!(joined.entropy_slope, test.entropy_slope);
     }
 

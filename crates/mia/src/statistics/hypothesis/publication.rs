@@ -132,11 +132,9 @@ pub(super) fn permutation_p_value(reached: usize, permutations: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::null_draws::{assert_exact_level, assert_level_is_kept, normals};
     use super::*;
+    use crate::statistics::fixtures::{DIFFERENCES, assert_exact_level, assert_level_is_kept, assert_within, normals};
     use proptest::prelude::*;
-
-    const DIFFERENCES: [f64; 8] = [0.12, -0.03, 0.20, 0.05, 0.11, -0.01, 0.07, 0.16];
 
     /// Documents with one rewrite each, which scores 0.
     fn pairs(differences: &[f64]) -> Vec<DocumentScores> {
@@ -185,8 +183,8 @@ mod tests {
     fn the_worked_example() {
         let PublicationTest { documents, mean, p_value, exact, permutations, t } = test(&DIFFERENCES, 0);
         assert_eq!((documents, exact, permutations, p_value), (8, true, 256, 0.015625));
-        assert!((mean - 0.08375).abs() < 1e-15);
-        assert!((t.expect("variance").p_value - 0.0103342384687311).abs() < 1e-12);
+        assert_within(mean, 0.08375, 1e-15);
+        assert_within(t.expect("variance").p_value, 0.0103342384687311, 1e-12);
     }
 
     #[test]

@@ -4,23 +4,26 @@
 //! respond to that instead of to the training.
 
 mod table;
-mod top;
 
 #[cfg(test)]
 mod tests;
 
 pub use table::WordTable;
-pub use top::TopWords;
 
-use super::auroc::{auroc, auroc_standard_error_by_cluster};
-use super::folds::LabelledClusters;
-use super::naive_bayes::{NgramColumns, log_odds, out_of_fold};
-use super::roc::LabelledScore;
+use super::clusters::ClusterIndex;
+use super::delong::auroc_standard_error_by_cluster;
+use super::naive_bayes::NgramColumns;
+use super::roc::{LabelledScore, auroc};
 use crate::random::{shuffle, stream};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use strum::Display;
+use table::SPELLED_TEXTS;
 use utoipa::ToSchema;
+
+/// The maximum number of words of a class that are listed.
+const MOST_LISTED: usize = 10;
 
 /// Number of permutations of the labels.
 const PERMUTATIONS: usize = 199;
@@ -102,11 +105,12 @@ pub fn words_baseline(
     seed: u64,
     keep_going: &dyn Fn() -> bool,
 ) -> Option<WordsBaseline> {
-    let columns = table.columns();
-    let log_odds = log_odds(&columns, labels, clusters)?;
-    let clusters = LabelledClusters::new(labels, clusters);
-    let (auroc, standard_error) = area(&log_odds, labels, &clusters.numbers)?;
-    let p_value = p_value(&columns, &clusters, auroc, seed, keep_going)?;
+    let columns = NgramColumns::new(&table.sets);
+    let clusters = columns.fitted_clusters(labels, clusters, 2)?;
+    let samples = labelled(&columns.log_odds(labels, &clusters), labels);
+    let auroc = auroc(&samples).ok()?;
+    let standard_error = auroc_standard_error_by_cluster(&samples, &clusters.numbers)?;
+    let p_value = p_value(&columns, &clusters, labels, auroc, seed, keep_going)?;
     let interval = [auroc - NORMAL_QUANTILE * standard_error, auroc + NORMAL_QUANTILE * standard_error];
     Some(WordsBaseline {
         auroc,
@@ -119,29 +123,24 @@ pub fn words_baseline(
     })
 }
 
-/// The AUROC and its standard error, by cluster.
-fn area(log_odds: &[f64], labels: &[bool], clusters: &[usize]) -> Option<(f64, f64)> {
-    let samples = labelled(log_odds, labels.iter().copied());
-    Some((auroc(&samples).ok()?, auroc_standard_error_by_cluster(&samples, clusters)?))
-}
-
-fn labelled(log_odds: &[f64], labels: impl Iterator<Item = bool>) -> Vec<LabelledScore> {
-    log_odds.iter().zip(labels).map(|(&score, member)| LabelledScore { score, member }).collect()
+fn labelled(log_odds: &[f64], labels: &[bool]) -> Vec<LabelledScore> {
+    log_odds.iter().zip(labels).map(|(&score, &member)| LabelledScore { score, member }).collect()
 }
 
 fn p_value(
     columns: &NgramColumns,
-    clusters: &LabelledClusters,
+    clusters: &ClusterIndex,
+    labels: &[bool],
     observed: f64,
     seed: u64,
     keep_going: &dyn Fn() -> bool,
 ) -> Option<f64> {
+    let cluster_labels = clusters.first_values(labels);
     let reached = |permutation: &usize| {
-        let mut cluster_labels = clusters.labels.clone();
-        shuffle(&mut cluster_labels, &mut stream(seed, &format!("words permutation {permutation}")));
-        let labels: Vec<bool> = clusters.numbers.iter().map(|&cluster| cluster_labels[cluster]).collect();
-        let log_odds = out_of_fold(columns, &labels, &clusters.numbers, &cluster_labels);
-        auroc(&labelled(&log_odds, labels.into_iter())).is_ok_and(|area| area >= observed)
+        let mut permuted = cluster_labels.clone();
+        shuffle(&mut permuted, &mut stream(seed, &format!("words permutation {permutation}")));
+        let labels: Vec<bool> = clusters.numbers.iter().map(|&cluster| permuted[cluster]).collect();
+        auroc(&labelled(&columns.log_odds(&labels, clusters), &labels)).is_ok_and(|area| area >= observed)
     };
     let mut as_large = 0;
     for start in (0..PERMUTATIONS).step_by(BLOCK) {
@@ -151,4 +150,78 @@ fn p_value(
         as_large += (start..PERMUTATIONS.min(start + BLOCK)).into_par_iter().filter(reached).count();
     }
     Some((1 + as_large) as f64 / (1 + PERMUTATIONS) as f64)
+}
+
+/// The words that speak most for either class, by a model fitted on all texts.
+///
+/// Words that are in fewer than three clusters are left out, since they explain nothing but these. Words are in lower
+/// case; one of more than 64 characters is cut there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TopWords {
+    /// Up to ten words that are relatively more frequent among members, from the largest log-odds down; ties by word.
+    pub members: Vec<String>,
+    /// Up to ten words that are relatively more frequent among non-members, from the smallest log-odds up; ties by
+    /// word.
+    pub non_members: Vec<String>,
+}
+
+impl TopWords {
+    fn new(table: &WordTable, columns: &NgramColumns, labels: &[bool], clusters: &[usize]) -> Self {
+        let totals = ClassCounts::totals(columns, labels);
+        let mut words: Vec<(ClassCounts, &str)> = columns
+            .iter()
+            .filter(|(_, texts)| in_many_clusters(texts, clusters))
+            .filter_map(|(word, texts)| Some((ClassCounts::new(texts, labels), table.spelling(word)?)))
+            .collect();
+        let top = |words: &[(ClassCounts, &str)], side: Ordering| -> Vec<String> {
+            let listed = words.iter().filter(|(counts, _)| counts.compare(&totals) == side);
+            listed.take(MOST_LISTED).map(|(_, word)| (*word).to_owned()).collect()
+        };
+        words.sort_by(|(a, one), (b, other)| b.compare(a).then_with(|| one.cmp(other)));
+        let members = top(&words, Ordering::Greater);
+        words.sort_by(|(a, one), (b, other)| a.compare(b).then_with(|| one.cmp(other)));
+        Self { members, non_members: top(&words, Ordering::Less) }
+    }
+}
+
+/// Smoothed counts in both classes. They are compared by their ratio, in integers, so that equal log-odds are ties.
+struct ClassCounts {
+    members: u64,
+    non_members: u64,
+}
+
+impl ClassCounts {
+    /// One more than the number of texts of each class.
+    fn new(texts: &[u32], labels: &[bool]) -> Self {
+        let members = texts.iter().filter(|&&text| labels[text as usize]).count() as u64;
+        Self { members: members + 1, non_members: texts.len() as u64 - members + 1 }
+    }
+
+    /// The number of words of each class and the vocabulary.
+    fn totals(columns: &NgramColumns, labels: &[bool]) -> Self {
+        let words = |class: bool| -> u64 {
+            let lengths = columns.lengths.iter().zip(labels).filter(|(_, label)| **label == class);
+            lengths.map(|(length, _)| u64::from(*length)).sum::<u64>() + columns.vocabulary as u64
+        };
+        Self { members: words(true), non_members: words(false) }
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        (self.members * other.non_members).cmp(&(other.members * self.non_members))
+    }
+}
+
+/// Returns true if the texts are of three clusters or more.
+fn in_many_clusters(texts: &[u32], clusters: &[usize]) -> bool {
+    let mut distinct: Vec<usize> = Vec::new();
+    for &text in texts {
+        let cluster = clusters[text as usize];
+        if !distinct.contains(&cluster) {
+            distinct.push(cluster);
+        }
+        if distinct.len() >= SPELLED_TEXTS as usize {
+            return true;
+        }
+    }
+    false
 }

@@ -1,7 +1,6 @@
 //! The words of many texts.
 
-use crate::statistics::naive_bayes::{NgramColumns, NgramSets};
-use crate::statistics::separating::{SeparatingNgram, separating};
+use crate::statistics::ngrams::{NgramSets, SeparatingNgram};
 use crate::texts::{hash_bytes, words};
 use foldhash::{HashMap, HashMapExt};
 
@@ -29,13 +28,12 @@ const MOST_CHARACTERS: usize = 64;
 #[derive(Clone, Debug)]
 pub struct WordTable {
     most_text_words: usize,
-    ids: HashMap<u64, u32>,
     /// By word.
     words: Vec<Word>,
     /// Of words in [`SPELLED_TEXTS`] texts or more.
     spellings: HashMap<u32, Box<str>>,
     /// The words of each text in order of appearance.
-    sets: NgramSets,
+    pub(in crate::statistics) sets: NgramSets,
     truncated_texts: usize,
 }
 
@@ -49,88 +47,61 @@ struct Word {
 
 impl WordTable {
     /// An empty table for as many texts as `samples`, on which depends how many words are kept of each.
-    #[must_use]
     pub fn new(samples: usize) -> Self {
         Self {
             most_text_words: (MOST_WORDS / samples.max(1)).clamp(FEWEST_TEXT_WORDS, MOST_TEXT_WORDS),
-            ids: HashMap::new(),
             words: Vec::new(),
             spellings: HashMap::new(),
-            sets: NgramSets::default(),
+            sets: NgramSets::new(u32::MAX),
             truncated_texts: 0,
         }
     }
 
     /// Adds the next text. O(n) in its length.
     pub fn add(&mut self, text: &str) {
+        let seen = self.texts() + 1;
         let mut lowercase = String::new();
+        let mut ids = Vec::new();
         for word in words(text) {
             lower(word, &mut lowercase);
-            let room = self.sets.unfinished() < self.most_text_words;
-            if !self.add_word(&lowercase, room) {
+            let hash = hash_bytes(lowercase.as_bytes());
+            if self.sets.known(hash).is_some_and(|id| self.words[id as usize].seen == seen) {
+                continue;
+            }
+            let Some(id) = Some(hash).filter(|_| ids.len() < self.most_text_words).and_then(|hash| self.sets.id(hash))
+            else {
                 self.truncated_texts += 1;
                 break;
+            };
+            if id as usize == self.words.len() {
+                self.words.push(Word { texts: 0, seen });
             }
+            let entry = &mut self.words[id as usize];
+            *entry = Word { texts: entry.texts + 1, seen };
+            if entry.texts == SPELLED_TEXTS {
+                self.spellings.insert(id, lowercase.chars().take(MOST_CHARACTERS).collect());
+            }
+            ids.push(id);
         }
-        self.sets.finish();
-    }
-
-    /// Adds a word to the set of the next text; false if the word is new there, and there is no room for it.
-    fn add_word(&mut self, word: &str, room: bool) -> bool {
-        let text = self.texts() + 1;
-        let hash = hash_bytes(word.as_bytes());
-        let known = self.ids.get(&hash).copied().filter(|&id| self.words[id as usize].seen == text);
-        if known.is_some() || !room {
-            return known.is_some();
-        }
-        let Ok(next) = u32::try_from(self.words.len()) else { return false };
-        let id = *self.ids.entry(hash).or_insert(next);
-        if id == next {
-            self.words.push(Word { texts: 0, seen: 0 });
-        }
-        let entry = &mut self.words[id as usize];
-        *entry = Word { texts: entry.texts + 1, seen: text };
-        if entry.texts == SPELLED_TEXTS {
-            self.spellings.insert(id, word.chars().take(MOST_CHARACTERS).collect());
-        }
-        self.sets.add(id);
-        true
+        self.sets.add(ids);
     }
 
     /// The number of texts.
-    #[must_use]
     pub fn texts(&self) -> usize {
         self.sets.texts()
     }
 
-    /// The number of distinct words in all texts.
-    #[must_use]
-    pub fn vocabulary(&self) -> usize {
-        self.words.len()
-    }
-
     /// The number of texts with more distinct words than are kept.
-    #[must_use]
     pub fn truncated_texts(&self) -> usize {
         self.truncated_texts
     }
 
-    /// The texts of each word.
-    pub(crate) fn columns(&self) -> NgramColumns {
-        self.sets.columns(self.vocabulary())
-    }
-
-    /// The share of each text's distinct words that no other text has; `None` for a text without words.
-    pub(crate) fn unique_shares(&self) -> impl Iterator<Item = Option<f64>> {
-        self.sets.unique_shares(self.vocabulary(), |_| true)
-    }
-
-    /// Returns the words in which the two lists differ most, among those in three texts or more.
+    /// The words in which the two lists differ most, among those in three texts or more.
     pub(crate) fn separating(&self, labels: &[bool]) -> Vec<SeparatingNgram> {
-        separating(labels, self.vocabulary(), self.sets.iter(), |word| self.spelling(word).map(str::to_owned))
+        self.sets.separating(labels, |word| self.spelling(word).map(str::to_owned))
     }
 
-    /// Returns the spelling of a word; `None` if it is in fewer than three texts.
+    /// The spelling of a word; `None` if it is in fewer than three texts.
     pub(super) fn spelling(&self, word: u32) -> Option<&str> {
         self.spellings.get(&word).map(|spelling| &**spelling)
     }
@@ -164,7 +135,7 @@ mod tests {
             &["The the THE trial", "", "a trial \u{c9}t\u{e9}", "\u{e9}t\u{c9}, Trial; \u{3a3}\u{391}\u{3a3}"],
         );
         assert_eq!(table.sets.iter().collect::<Vec<_>>(), [&[0_u32, 1][..], &[], &[2, 1, 3], &[3, 1, 4]]);
-        assert_eq!((table.texts(), table.vocabulary(), table.truncated_texts()), (4, 5, 0));
+        assert_eq!((table.texts(), table.sets.vocabulary(), table.truncated_texts()), (4, 5, 0));
         assert_eq!(table.words.iter().map(|word| word.texts).collect::<Vec<_>>(), [1, 3, 1, 2, 1]);
         assert_eq!([0, 1, 2, 3, 4, 5].map(|word| table.spelling(word)), [None, Some("trial"), None, None, None, None]);
     }
@@ -175,7 +146,7 @@ mod tests {
         let (fits, long) = (words(0, 16) + " w3", words(0, 17));
         let table = table(10_000_000, &[&fits, &long, &words(16, 20)]);
         assert_eq!(table.sets.iter().map(<[u32]>::len).collect::<Vec<_>>(), [16, 16, 4]);
-        assert_eq!((table.truncated_texts(), table.vocabulary()), (1, 20));
+        assert_eq!((table.truncated_texts(), table.sets.vocabulary()), (1, 20));
         for (samples, most) in [(0, 1000), (800, 1000), (100_000, 160), (588_000, 27), (usize::MAX, 16)] {
             assert_eq!(WordTable::new(samples).most_text_words, most);
         }

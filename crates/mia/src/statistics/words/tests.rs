@@ -1,4 +1,5 @@
 use super::*;
+use crate::statistics::fixtures::{TEXT_LABELS, TEXTS, assert_all_within, assert_close, assert_same_on_any_threads};
 use proptest::prelude::*;
 
 fn table(texts: &[String]) -> WordTable {
@@ -17,36 +18,19 @@ struct Fit {
 fn fit(texts: &[String], labels: &[bool], clusters: &[usize]) -> Option<Fit> {
     let table = table(texts);
     let baseline = words_baseline(&table, labels, clusters, 7, &|| true);
-    let log_odds = log_odds(&table.columns(), labels, clusters);
-    assert_eq!(baseline.is_some(), log_odds.is_some());
-    Some(Fit { baseline: baseline?, log_odds: log_odds? })
-}
-
-#[track_caller]
-fn assert_close(actual: f64, expected: f64) {
-    assert!((actual - expected).abs() <= 1e-9, "{actual} is not {expected}");
+    let columns = NgramColumns::new(&table.sets);
+    let clusters = columns.fitted_clusters(labels, clusters, 2);
+    assert_eq!(baseline.is_some(), clusters.is_some());
+    Some(Fit { baseline: baseline?, log_odds: columns.log_odds(labels, &clusters?) })
 }
 
 /// Worked example 10.
 #[test]
 fn ten_texts_as_scikit_learn_scores_them() {
-    let texts = [
-        "The trial began in March",
-        "A new trial in 2023",
-        "March was cold",
-        "The river was cold",
-        "In 2023 the court met",
-        "The boat on the river",
-        "A trial court met",
-        "Cold water and a boat",
-        "The court in March",
-        "Water on the boat",
-    ]
-    .map(str::to_owned);
-    let labels = [1, 1, 0, 0, 1, 0, 1, 0, 1, 0].map(|label| label == 1);
+    let texts = TEXTS.map(str::to_owned);
     let clusters: Vec<usize> = (0..10).collect();
-    assert_eq!(table(&texts).vocabulary(), 17);
-    let fit = fit(&texts, &labels, &clusters).expect("five texts of each class");
+    assert_eq!(table(&texts).sets.vocabulary(), 17);
+    let fit = fit(&texts, &TEXT_LABELS, &clusters).expect("five texts of each class");
     let expected = [
         2.74543407353,
         2.88385133023,
@@ -59,9 +43,7 @@ fn ten_texts_as_scikit_learn_scores_them() {
         2.13686114183,
         -2.83295215775,
     ];
-    for (actual, expected) in fit.log_odds.iter().zip(expected) {
-        assert_close(*actual, expected);
-    }
+    assert_all_within(&fit.log_odds, &expected, 1e-9);
     let baseline = fit.baseline;
     assert_eq!((baseline.auroc, baseline.standard_error, baseline.interval), (1.0, 0.0, None));
     assert_eq!(baseline.shift, Shift::Total);
@@ -122,9 +104,7 @@ fn the_seed_and_not_the_threads_decide() {
     let labels: Vec<bool> = (0..200_u32).map(|i| (i * 2_654_435 % 1009) % 2 == 0).collect();
     let table = table(&texts);
     let fit = |seed| words_baseline(&table, &labels, &clusters, seed, &|| true).expect("both classes");
-    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-    let one = pool(1).install(|| fit(3));
-    assert_eq!(pool(4).install(|| fit(3)), one);
+    let one = assert_same_on_any_threads(|| fit(3));
     assert_eq!(one.shift, Shift::None);
     assert!((4..9).any(|seed| fit(seed).p_value != one.p_value));
     assert_eq!(words_baseline(&table, &labels, &clusters, 3, &|| false), None);

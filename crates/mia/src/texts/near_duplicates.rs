@@ -1,17 +1,33 @@
-//! The clusters of texts that are read twice.
+//! Which texts are one cluster: those of the same document, those that are equal but for case and white space, and
+//! those that share most of their runs of five words (`methods.md`, "Unit: the cluster").
+//!
+//! A search reads the texts twice. From the first pass it keeps a [`TextSketch`] of 144 bytes for each text, and tells
+//! from the sketches which texts may be similar to another one; from the second pass it keeps the [`Shingles`] of those
+//! alone, and decides each pair by them.
 
-use super::components::Components;
-use super::shingles::Shingles;
-use super::sketch::{BANDS, TextSketch};
-use crate::texts::digest::TextDigest;
+use super::digest::TextDigest;
+use super::shingles::{BANDS, Shingles, TextSketch};
 use rayon::prelude::*;
 use std::collections::HashMap;
+
+/// The cluster of each of `texts`, from 0 by first appearance: [`NearDuplicateSearch`] for texts that are in memory.
+#[must_use]
+pub fn clusters(texts: &[&str]) -> Vec<usize> {
+    let sketches = texts.par_iter().map(|text| TextSketch::new(text)).collect();
+    let mut search = NearDuplicateSearch::new(sketches, &[], &|| true);
+    for (row, text) in texts.iter().enumerate() {
+        if search.needs(row) {
+            search.add(row, Shingles::new(text));
+        }
+    }
+    search.clusters(&|| true)
+}
 
 /// In each bucket, a text is compared with this many texts on either side of it.
 const NEIGHBOURS: usize = 16;
 
 /// Finds the clusters of texts: texts are one cluster if they are of the same document, if their digests are equal, or
-/// if they are [similar](Shingles::similar), joined transitively. [`super::clusters`] shows how it is used.
+/// if they are [similar](Shingles::similar), joined transitively. [`clusters`] shows how it is used.
 ///
 /// Texts with an equal band are in one bucket; each text is in 32 buckets. All pairs of a bucket of up to 17 texts
 /// are compared. In a larger one, a text is compared with the 16 texts before it and the 16 after it, in the
@@ -133,11 +149,62 @@ fn join_equal(components: &mut Components, keys: impl Iterator<Item = Option<Tex
     distinct
 }
 
+/// The connected components of rows, by union and find (Tarjan 1975). Rows beyond the last one are not joined.
+#[derive(Debug)]
+struct Components {
+    /// A row that is its own parent is the first one of its component.
+    parents: Vec<usize>,
+}
+
+impl Components {
+    /// Every row alone.
+    pub fn new(rows: usize) -> Self {
+        Self { parents: (0..rows).collect() }
+    }
+
+    /// The first row of the component.
+    fn first(&mut self, mut row: usize) -> usize {
+        while let Some(&parent) = self.parents.get(row) {
+            if parent == row {
+                break;
+            }
+            // Halves the path on the way.
+            self.parents[row] = self.parents[parent];
+            row = self.parents[row];
+        }
+        row
+    }
+
+    fn joined(&mut self, one: usize, other: usize) -> bool {
+        self.first(one) == self.first(other)
+    }
+
+    fn join(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.first(one), self.first(other));
+        if let Some(parent) = self.parents.get_mut(one.max(other)) {
+            *parent = one.min(other);
+        }
+    }
+
+    /// The component of each row, numbered from 0 by first appearance.
+    fn numbers(mut self) -> Vec<usize> {
+        let mut numbers = Vec::with_capacity(self.parents.len());
+        let mut components = 0;
+        for row in 0..self.parents.len() {
+            let first = self.first(row);
+            // The first row of a component comes before the others, so it has its number.
+            let number = numbers.get(first).copied().unwrap_or(components);
+            components += usize::from(first == row);
+            numbers.push(number);
+        }
+        numbers
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::random::{shuffle, stream};
-    use crate::texts::clusters;
     use proptest::prelude::*;
 
     fn join(words: &[u32]) -> String {
@@ -214,6 +281,18 @@ mod tests {
         let together = of_pairs.values().filter(|numbers| numbers[0] == numbers[1]).count();
         assert!(together >= 495, "{together}");
         assert_eq!(numbers.iter().max(), Some(&(1000 - together - 1)));
+    }
+
+    #[test]
+    fn components_are_numbered_by_first_appearance() {
+        let mut components = Components::new(7);
+        for (one, other) in [(5, 3), (6, 1), (3, 6)] {
+            components.join(one, other);
+        }
+        assert!(components.joined(1, 5) && !components.joined(0, 5));
+        components.join(2, 2);
+        assert_eq!(components.numbers(), [0, 1, 2, 1, 3, 1, 1]);
+        assert!(Components::new(0).numbers().is_empty());
     }
 
     proptest! {

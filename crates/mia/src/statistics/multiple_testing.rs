@@ -1,6 +1,6 @@
-//! Lists of texts with a bounded false discovery rate: the expected share of non-members on the list.
+//! P-values adjusted for several comparisons, and lists of texts with a bounded false discovery rate: the expected share of
+//! non-members on the list.
 
-use super::holm::ascending;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, VariantNames};
 use utoipa::ToSchema;
@@ -96,21 +96,45 @@ pub fn minimum_discoveries(tested: usize, fdr: f64, calibration_size: usize) -> 
     (quotient * (1.0 - ROUNDING)).ceil() as usize
 }
 
+/// The p-values adjusted by Holm 1979, in the order given: comparing each with a level keeps the probability of any
+/// false rejection within that level, however the p-values depend on each other.
+///
+/// The i-th smallest of n becomes the largest of `(n - j + 1) p_(j)` over j <= i, at most 1. A value outside [0, 1]
+/// counts as the nearest bound, and NaN as 1. O(n log n).
+pub fn holm(p_values: &[f64]) -> Vec<f64> {
+    let mut adjusted = vec![1.0; p_values.len()];
+    let mut largest: f64 = 0.0;
+    for (smaller, (index, p)) in ascending(p_values).into_iter().enumerate() {
+        let remaining = p_values.len() - smaller;
+        largest = largest.max(remaining as f64 * p).min(1.0);
+        adjusted[index] = largest;
+    }
+    adjusted
+}
+
+/// The index and the value of each p-value, in ascending order of the values; equal ones keep their order. O(n log n).
+///
+/// A value outside [0, 1] counts as the nearest bound, and NaN as 1, which is no evidence.
+fn ascending(p_values: &[f64]) -> Vec<(usize, f64)> {
+    let valid = |p: f64| if p.is_nan() { 1.0 } else { p.clamp(0.0, 1.0) };
+    let mut indexed: Vec<(usize, f64)> = p_values.iter().map(|&p| valid(p)).enumerate().collect();
+    indexed.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    indexed
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::CalibrationScores;
     use super::*;
     use crate::random::{shuffle, stream};
+    use crate::statistics::CalibrationScores;
+    use crate::statistics::fixtures::assert_all_within;
     use Procedure::{Bh, By, Storey};
     use proptest::prelude::*;
     use rand_chacha::rand_core::Rng;
 
     #[track_caller]
-    fn assert_close(actual: &[f64], expected: &[f64]) {
-        assert_eq!(actual.len(), expected.len());
-        for (actual, expected) in actual.iter().zip(expected) {
-            assert!((actual - expected).abs() <= 1e-9, "{actual} is not {expected}");
-        }
+    fn assert_adjusted(p_values: &[f64], procedure: Procedure, expected: &[f64]) {
+        assert_all_within(&discover(p_values, 0.1, procedure).adjusted, expected, 1e-9);
     }
 
     fn listed(p_values: &[f64], fdr: f64, procedure: Procedure) -> usize {
@@ -126,7 +150,7 @@ mod tests {
         let discoveries = discover(&p_values, 0.5, Bh);
         assert_eq!(discoveries.rejected, [true, true, false, false, true]);
         assert_eq!(discoveries.pi0, None);
-        assert_close(&discoveries.adjusted, &[1.0 / 3.0, 1.0 / 3.0, 0.75, 1.0, 1.0 / 3.0]);
+        assert_all_within(&discoveries.adjusted, &[1.0 / 3.0, 1.0 / 3.0, 0.75, 1.0, 1.0 / 3.0], 1e-9);
         assert_eq!(listed(&p_values, 0.3, Bh), 0);
         assert_eq!(listed(&p_values, 0.1, Bh), 0);
     }
@@ -135,11 +159,11 @@ mod tests {
     #[test]
     fn ten_p_values() {
         let bh = [0.1, 0.1, 0.1, 0.1, 0.1, 0.25, 0.857142857142857, 0.9375, 1.0, 1.0];
-        assert_close(&discover(&SEVEN, 0.1, Bh).adjusted, &bh);
+        assert_adjusted(&SEVEN, Bh, &bh);
         let mut by = [1.0; 10];
         by[..5].fill(0.292896825396825);
         by[5] = 0.732242063492064;
-        assert_close(&discover(&SEVEN, 0.1, By).adjusted, &by);
+        assert_adjusted(&SEVEN, By, &by);
         assert_eq!(discover(&SEVEN, 0.1, Storey).pi0, Some(1.0));
         // 0.05 * 10 / 5 is exactly the bound.
         assert_eq!(listed(&SEVEN, 0.1, Bh), 5);
@@ -159,8 +183,8 @@ mod tests {
     /// Against `scipy.stats.false_discovery_control(p, method="bh")` and `"by"`.
     #[test]
     fn as_scipy_adjusts() {
-        assert_close(&discover(&SCIPY_P, 0.1, Bh).adjusted, &SCIPY_BH);
-        assert_close(&discover(&SCIPY_P, 0.1, By).adjusted, &SCIPY_BY);
+        assert_adjusted(&SCIPY_P, Bh, &SCIPY_BH);
+        assert_adjusted(&SCIPY_P, By, &SCIPY_BY);
     }
 
     const SCIPY_P: [f64; 12] = [0.04, 0.001, 0.6, 0.012, 0.012, 0.9, 0.0, 0.031, 0.2, 0.0271, 1.0, 0.044];
@@ -233,6 +257,17 @@ mod tests {
         assert_eq!(Procedure::default().to_string(), "bh");
         assert_eq!("storey".parse(), Ok(Storey));
         assert_eq!(serde_json::to_string(&By).expect("json"), "\"by\"");
+    }
+
+    /// Against `statsmodels.stats.multitest.multipletests(p, method="holm")[1]`.
+    #[test]
+    fn as_statsmodels_adjusts() {
+        let p_values = [0.04, 0.001, 0.6, 0.012, 0.012, 0.9, 0.0, 0.031];
+        assert_all_within(&holm(&p_values), &[0.124, 0.007, 1.0, 0.072, 0.072, 1.0, 0.0, 0.124], 1e-12);
+        assert!(holm(&[]).is_empty());
+        assert_eq!(holm(&[0.3]), [0.3]);
+        assert_eq!(holm(&[1.0, 1.0]), [1.0, 1.0]);
+        assert_eq!(holm(&[f64::NAN, -1.0, 7.0]), [1.0, 0.0, 1.0]);
     }
 
     fn uniform(random: &mut impl Rng) -> f64 {
@@ -314,6 +349,18 @@ mod tests {
             for (index, rank) in ranks.iter().enumerate() {
                 prop_assert_eq!(discoveries.rejected[index], sorted[..largest].contains(rank));
             }
+        }
+
+        #[test]
+        fn a_level_rejects_what_stepping_down_rejects(
+            p_values in prop::collection::vec(0.0..=1.0, 1..30),
+            level in 0.01..0.99,
+        ) {
+            let mut sorted = p_values.clone();
+            sorted.sort_by(f64::total_cmp);
+            let n = sorted.len();
+            let rejected = (0..n).take_while(|&smaller| (n - smaller) as f64 * sorted[smaller] <= level).count();
+            prop_assert_eq!(holm(&p_values).iter().filter(|&&adjusted| adjusted <= level).count(), rejected);
         }
     }
 }
