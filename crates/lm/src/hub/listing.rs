@@ -48,9 +48,6 @@ struct LfsPointer {
 
 impl Listing {
     /// Parses the Hub's response. Every file must have a size and a digest, since it could not be verified otherwise.
-    ///
-    /// # Errors
-    /// A description of what is wrong with the response.
     pub fn parse(json: &[u8], kind: RepoKind) -> Result<Self, String> {
         let response: ListingResponse =
             serde_json::from_slice(json).map_err(|e| format!("not a list of files: {e}"))?;

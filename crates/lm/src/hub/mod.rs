@@ -63,9 +63,6 @@ impl Hub {
     /// (else `hub` in `HF_HOME`), `HF_ENDPOINT` (else `https://huggingface.co`), `HF_TOKEN` (else the file `token` in
     /// `HF_HOME`), `HF_HUB_OFFLINE` (`1`, `true`, `yes`, `on`). An empty value counts as unset. Proxies are taken
     /// from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` of the process.
-    ///
-    /// # Errors
-    /// [`HubError::Environment`] where no home directory is set or a value is invalid.
     pub fn from_environment(vars: impl Fn(&str) -> Option<String>) -> Result<Self, HubError> {
         Self::with_retry_policy(vars, RetryPolicy::default())
     }

@@ -52,9 +52,6 @@ impl Wanted<'_> {
     }
 
     /// The files among those that the Hub lists. The index of a model's shards is downloaded to find out.
-    ///
-    /// # Errors
-    /// [`HubError::NoSuchFiles`] where the repository lacks them, and errors of the download.
     pub fn in_listing<'l>(
         self,
         downloader: &Downloader<'_>,

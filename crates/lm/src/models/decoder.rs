@@ -37,9 +37,6 @@ pub struct Decoder {
 
 impl Decoder {
     /// Builds the decoder from a source of tensors.
-    ///
-    /// # Errors
-    /// Whatever the source returns for a tensor that it does not have in the requested shape.
     pub fn new(arch: Arch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
         let (vocab, hidden, width) = (arch.sizes.vocab, arch.sizes.hidden, arch.embedding_width());
         let (embedding, tied) = embedding(arch.head.tied, &[vocab, width], form, source)?;

@@ -33,9 +33,6 @@ pub struct TokenizerFiles<'a> {
 }
 
 /// Builds the tokenizer.
-///
-/// # Errors
-/// Names the file and the line, key or token that is not supported or contradicts another.
 pub fn from_vocab_and_merges(files: TokenizerFiles<'_>) -> Result<Tokenizer, TokenizerError> {
     let vocab = vocabulary(files.vocab)?;
     let merges = merges(files.merges, &vocab)?;

@@ -22,9 +22,6 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Checks every map in the normalizer of a `tokenizer.json`. Other faults of the file are not reported here.
-///
-/// # Errors
-/// [`TokenizerError`] where a map is damaged or makes too much of a text, or there is more than one normalizer.
 pub fn check(json: &[u8]) -> Result<(), TokenizerError> {
     #[derive(Deserialize)]
     struct WithNormalizer {

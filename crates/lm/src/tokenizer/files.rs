@@ -17,9 +17,6 @@ pub type FromFiles<B> = (Tokenizer, Vec<(&'static str, B)>);
 
 /// Creates the tokenizer from `tokenizer.json`, otherwise from `vocab.json` and `merges.txt`. `find` returns the
 /// content of a file, or `None` if it does not exist.
-///
-/// # Errors
-/// The errors of `find`, or [`TokenizerError`] if no file can be used, with a remedy for a SentencePiece model.
 pub fn from_files<B, E>(find: impl Fn(&'static str) -> Result<Option<B>, E>) -> Result<FromFiles<B>, E>
 where
     B: Deref<Target = [u8]>,

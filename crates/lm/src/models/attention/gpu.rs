@@ -27,8 +27,6 @@ enum Mixing {
 }
 
 impl GpuSteps {
-    /// # Errors
-    /// If the device fails.
     pub fn new(
         dtype: DType,
         shape: AttentionShape,

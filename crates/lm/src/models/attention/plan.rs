@@ -29,9 +29,6 @@ enum Way {
 
 impl<'a> AttentionPlan<'a> {
     /// Prepares the state that the form needs for this batch.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub fn new(
         form: Form,
         shape: AttentionShape,
@@ -51,9 +48,6 @@ impl<'a> AttentionPlan<'a> {
     /// Maps qkv `[tokens, qkv_width]` to `[tokens, heads * head_dim]`; all but the plain form may overwrite qkv. `bias`
     /// is what is still to be added to qkv, see
     /// [`Linear::forward_without_bias`](crate::models::ops::Linear::forward_without_bias).
-    ///
-    /// # Errors
-    /// If shapes do not match, or the device fails.
     pub fn forward(
         &self,
         qkv: &Tensor,

@@ -47,8 +47,6 @@ pub struct ScanPlaces {
 }
 
 impl ScanPlaces {
-    /// # Errors
-    /// If the device fails.
     pub fn new(batch: &PackedBatch, device: &Device) -> Result<Self> {
         let on_device =
             |places: Vec<usize>| upload(&places.into_iter().map(to_u32).collect::<Result<Vec<_>>>()?, device);
@@ -69,9 +67,6 @@ pub struct QueryBlocks {
 
 impl QueryBlocks {
     /// Divides the queries of a packed batch into blocks of at most `queries`.
-    ///
-    /// # Errors
-    /// If the device fails, or the rows exceed the range of the kernel's arguments.
     pub fn new(sequences: &[Range<usize>], queries: usize, device: &Device) -> Result<Self> {
         let blocks = query_blocks(sequences, queries).into_iter().flatten().map(to_u32).collect::<Result<Vec<_>>>()?;
         let tokens = sequences.iter().map(Range::len).sum();

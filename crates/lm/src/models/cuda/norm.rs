@@ -30,9 +30,6 @@ struct NormParameters {
 }
 
 /// The rows of x normalised, in a type: x has the same one, or f32. Weight and bias are in f32.
-///
-/// # Errors
-/// If shapes or types do not match, or the device fails.
 pub fn normalise(
     x: Operand,
     weight: Operand,
@@ -69,9 +66,6 @@ pub fn normalise(
 
 /// Divides the columns of x `[rows, width]` into segments of the length of the weight, and replaces each by its RMS
 /// norm.
-///
-/// # Errors
-/// As [`normalise`].
 pub fn normalise_columns(
     x: (&mut CudaStorage, &Layout),
     columns: Range<usize>,

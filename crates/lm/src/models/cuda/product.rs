@@ -13,9 +13,6 @@ use candle_core::{CudaStorage, DType, Layout, Result, Shape, Storage, Tensor, ba
 use std::ffi::c_void;
 
 /// `left right`, or `left right^T`, by matrices of the last two dimensions, in a type: that of the operands, or f32.
-///
-/// # Errors
-/// If shapes or types do not match, or the device fails.
 pub fn product(left: &Tensor, right: &Tensor, is_transposed: bool, out: DType) -> Result<Tensor> {
     without_gradients([left, right])?;
     let (left, right) = (left.contiguous()?, right.contiguous()?);
@@ -27,9 +24,6 @@ pub fn product(left: &Tensor, right: &Tensor, is_transposed: bool, out: DType) -
 }
 
 /// The product in a type: that of the operands, or f32.
-///
-/// # Errors
-/// As [`product`].
 pub fn multiply(left: Operand, right: Operand, shape: ProductShape, out: DType) -> Result<CudaStorage> {
     let count = shape.elements()[2];
     // SAFETY: without a sum, cuBLAS writes every element and reads none.
@@ -39,9 +33,6 @@ pub fn multiply(left: Operand, right: Operand, shape: ProductShape, out: DType) 
 }
 
 /// Adds the product to `out`, which has the type of the operands or f32.
-///
-/// # Errors
-/// As [`product`].
 pub fn add_multiplied(
     out: (&mut CudaStorage, &Layout),
     left: Operand,

@@ -19,9 +19,6 @@ pub struct Scans {
 
 impl Scans {
     /// `None` if the device is not a GPU, or the kernels cannot be compiled for the shape.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub fn new(device: &Device, shape: ScanShape) -> Result<Option<Self>> {
         let (Device::Cuda(device), Some(tiling)) = (device, ScanTiling::for_shape(&shape)) else { return Ok(None) };
         let conv = kernel(device, &cuda::causal_conv(), "causal_conv")?;
@@ -30,9 +27,6 @@ impl Scans {
     }
 
     /// The convolution with its activation, `[tokens, channels]`; taps `[kernel, channels]`, bias `[channels]`.
-    ///
-    /// # Errors
-    /// If shapes do not match, or the device fails.
     pub fn conv(&self, x: GpuColumns, taps: &Tensor, bias: &Tensor, places: &ScanPlaces) -> Result<Tensor> {
         without_gradients([x.0, taps, bias])?;
         let ((tokens, stride), (kernel, channels)) = (x.0.dims2()?, taps.dims2()?);
@@ -64,9 +58,6 @@ impl Scans {
     }
 
     /// The gated result of the scan, `[tokens, channels]`.
-    ///
-    /// # Errors
-    /// If shapes do not match, or the device fails.
     pub fn scan(&self, input: &GpuScanInput, places: &ScanPlaces) -> Result<Tensor> {
         let GpuScanInput { x, gate, time_steps, b, c, a, d, time_bias, time_limit } = *input;
         let (shape, varying) = (self.shape, [x, gate, time_steps, b, c]);

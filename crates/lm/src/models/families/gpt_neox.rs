@@ -58,9 +58,6 @@ fn arch(config: &mut ConfigReader) -> std::result::Result<Arch, ModelError> {
 }
 
 /// A canonical tensor with its name and row order on disk, for saving a trained model.
-///
-/// # Errors
-/// If the tensor is not one of this family, or does not have the shape that its name requires.
 pub fn to_hub(arch: &Arch, canonical: &str, tensor: Tensor) -> Result<(String, Tensor)> {
     let Some(name) = STORAGE.candidates(canonical).into_iter().flatten().next() else {
         candle_core::bail!("`{canonical}` is not a tensor of GPT-NeoX")

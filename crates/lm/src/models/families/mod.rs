@@ -32,9 +32,6 @@ const FAMILIES: &[&[Family]] = &[
 ];
 
 /// Finds the family of a configuration and reads its architecture.
-///
-/// # Errors
-/// [`ModelError::Config`] naming the key that is missing, wrong or not supported.
 pub fn read_config(config: &Map<String, Value>) -> Result<ModelDescription, ModelError> {
     let mut reader = ConfigReader::new(config);
     let model_type = reader.text_or("model_type", "")?;

@@ -21,9 +21,6 @@ const THETA: &str = "rope_theta";
 const FRACTION: &str = "partial_rotary_factor";
 
 /// Reads either format, or both if they agree.
-///
-/// # Errors
-/// [`ModelError::Config`] naming an unsupported type of scaling, an invalid number, or a contradiction.
 pub fn rotary(config: &mut ConfigReader, head_dim: usize, keys: RopeKeys) -> Result<Rotary, ModelError> {
     let (fraction_key, default_fraction) = keys.fraction.unwrap_or((FRACTION, 1.0));
     let mut theta = agreeing(config, keys.theta, THETA)?;

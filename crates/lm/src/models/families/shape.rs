@@ -16,9 +16,6 @@ const ACTIVATIONS: [(&str, Activation); 7] = [
 ];
 
 /// The activation under a key; the one named `default` if the key is absent.
-///
-/// # Errors
-/// [`ModelError::Config`] listing the supported names.
 pub fn activation(
     config: &mut ConfigReader,
     key: &'static str,

@@ -18,9 +18,6 @@ pub enum Windows {
 }
 
 /// The window of each layer.
-///
-/// # Errors
-/// [`ModelError::Config`] naming a list of another length or with unknown entries.
 pub fn windows(config: &mut ConfigReader, layers: usize, rule: Windows) -> Result<Vec<Option<usize>>, ModelError> {
     if rule == Windows::Never {
         return Ok(vec![None; layers]);

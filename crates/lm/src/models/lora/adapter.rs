@@ -68,9 +68,6 @@ impl Adapter {
     }
 
     /// The changes on a device and in the form of their base.
-    ///
-    /// # Errors
-    /// If the device has no memory for them.
     pub fn load(&self, form: Form, dtype: DType, device: &Device) -> Result<LoadedAdapter, ModelError> {
         // The fused form computes in f32, whatever the weights are stored in.
         let dtype = if form.is_fused() { DType::F32 } else { dtype };

@@ -21,9 +21,6 @@ impl Dropout {
     }
 
     /// x with other elements dropped at each call.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub fn apply(&self, x: &Tensor) -> Result<Tensor> {
         let mut random = self.random.borrow_mut();
         let kept = (1.0 / (1.0 - self.share)) as f32;

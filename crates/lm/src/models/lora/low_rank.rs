@@ -50,9 +50,6 @@ impl LowRank {
     }
 
     /// `y + up (down x)`; the fused form writes into y.
-    ///
-    /// # Errors
-    /// If shapes do not match, or the device fails.
     pub fn add_to(&self, y: Tensor, x: &Tensor) -> Result<Tensor> {
         let narrow = |down: &Linear| match &self.dropout {
             Some(dropout) => down.forward(&dropout.apply(x)?, self.form),
@@ -98,9 +95,6 @@ fn precise(form: Form) -> Form {
 
 /// The up-projections of the modules of one projection, each `[its rows, r]`, as one matrix `[rows, r of all]`: a module
 /// changes its own rows by its own columns. `order` has the row on disk of each canonical row. Differentiable.
-///
-/// # Errors
-/// If shapes do not match.
 pub fn joined_up(
     modules: &[(Range<usize>, &Tensor)],
     rows: usize,

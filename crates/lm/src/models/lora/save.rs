@@ -9,9 +9,6 @@ use safetensors::tensor::TensorView;
 use std::collections::HashMap;
 
 /// The files of an adapter with these tensors, `[r, in]` and `[out, r]` for each module: names and contents.
-///
-/// # Errors
-/// If a tensor cannot be read from its device.
 pub fn save(
     config: &PeftConfig,
     transposed: bool,

@@ -28,9 +28,6 @@ const INERT: &[&str] = &[
 const MOST_CHANNELS: usize = 1 << 31;
 
 /// Reads a configuration of `model_type` `mamba`.
-///
-/// # Errors
-/// [`ModelError::Config`] naming the key.
 pub fn mamba(config: &mut ConfigReader) -> Result<MambaArch, ModelError> {
     let hidden_size = same(config, &["hidden_size", "d_model"])?;
     let time_step_rank = match config.get("time_step_rank") {
@@ -42,9 +39,6 @@ pub fn mamba(config: &mut ConfigReader) -> Result<MambaArch, ModelError> {
 }
 
 /// Reads a configuration of `model_type` `mamba2`.
-///
-/// # Errors
-/// [`ModelError::Config`] naming the key.
 pub fn mamba2(config: &mut ConfigReader) -> Result<MambaArch, ModelError> {
     let hidden_size = same(config, &["hidden_size", "d_model"])?;
     let (heads, head_dim) = (config.count_or("num_heads", 128)?, config.count_or("head_dim", 64)?);

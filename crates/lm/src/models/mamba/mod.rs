@@ -51,9 +51,6 @@ pub struct Mamba {
 
 impl Mamba {
     /// Builds the model from a source of tensors.
-    ///
-    /// # Errors
-    /// Whatever the source returns for a tensor that it does not have in the requested shape, or if the device fails.
     pub fn new(arch: MambaArch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
         let shape = [arch.vocab_size, arch.hidden_size];
         let (embedding, tied) = embedding(arch.tied_head, &shape, form, source)?;

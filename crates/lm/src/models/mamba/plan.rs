@@ -21,9 +21,6 @@ pub enum MixerPlan<'a> {
 
 impl<'a> MixerPlan<'a> {
     /// For a batch whose first hidden states are `x`.
-    ///
-    /// # Errors
-    /// If the form lacks its kernels, or the device fails.
     pub fn new(form: Form, batch: &'a PackedBatch, scans: Option<&'a Scans>, x: &Tensor) -> Result<Self> {
         Ok(match (form, scans) {
             (Form::Fused(multiply), _) => Self::Fused { batch, positions: batch.positions(), multiply },

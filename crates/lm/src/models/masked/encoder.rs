@@ -19,9 +19,6 @@ pub struct Encoder {
 
 impl Encoder {
     /// Loads the weights as f32 onto a device.
-    ///
-    /// # Errors
-    /// [`ModelError::Tensor`] naming a tensor that is missing, has another shape or type, or is not part of the model.
     pub fn new(blueprint: &Blueprint, weights: &Weights, device: &Device) -> Result<Self, ModelError> {
         let network = CheckpointSource::new(weights, blueprint).build(device)?;
         Ok(Self { network, shape: blueprint.shape, device: device.clone() })

@@ -30,9 +30,6 @@ impl<'a> CheckpointSource<'a> {
     }
 
     /// Builds a network from all tensors except those that may be ignored.
-    ///
-    /// # Errors
-    /// [`ModelError::Tensor`] naming a tensor that is missing, has another shape or type, or is not part of the model.
     pub(super) fn build(&self, device: &Device) -> std::result::Result<Box<dyn MaskedNetwork>, ModelError> {
         let Blueprint { build, ignored, .. } = self.blueprint;
         let network = build(VarBuilder::from_backend(Box::new(self), DType::F32, device.clone()));

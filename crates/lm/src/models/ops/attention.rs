@@ -68,9 +68,6 @@ pub struct QueryKeyNorms {
 
 impl QueryKeyNorms {
     /// Overwrites the queries and keys of qkv `[tokens, qkv_width]`, with kernels.
-    ///
-    /// # Errors
-    /// If shapes do not match, or the device fails.
     pub fn in_place(&self, qkv: &Tensor, shape: AttentionShape) -> Result<()> {
         qkv.inplace_op3(&self.query, &self.key, &NormaliseSegments { shape, eps: self.eps as f32 })
     }

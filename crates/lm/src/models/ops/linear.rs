@@ -27,9 +27,6 @@ pub struct Linear {
 
 impl Linear {
     /// Maps x `[tokens, in]` to `[tokens, out]`.
-    ///
-    /// # Errors
-    /// If shapes do not match, or the device fails.
     pub fn forward(&self, x: &Tensor, form: Form) -> Result<Tensor> {
         match (&self.weight, form) {
             (Weight::Packed(packed), _) => {
@@ -102,9 +99,6 @@ impl Linear {
 }
 
 /// Adds `bias` `[width]` to the rows of x `[rows, width]`, in place and without gradients.
-///
-/// # Errors
-/// If shapes do not match, or the device fails.
 pub fn add_bias(x: &Tensor, bias: &Tensor) -> Result<()> {
     x.inplace_op1(&AddBias(bias))
 }

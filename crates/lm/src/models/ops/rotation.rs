@@ -23,9 +23,6 @@ pub struct Rotation {
 
 impl Rotation {
     /// For tokens at these positions of their sequences; without a table, only a bias is added.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub fn new(
         shape: AttentionShape,
         rows: Option<Arc<RotaryRows>>,
@@ -39,9 +36,6 @@ impl Rotation {
     }
 
     /// Adds `bias` `[qkv_width]` to qkv `[tokens, qkv_width]` and rotates its queries and keys, in place.
-    ///
-    /// # Errors
-    /// If shapes do not match, or the device fails.
     pub fn rotate(&self, qkv: &Tensor, bias: Option<&Tensor>) -> Result<()> {
         let width = self.shape.qkv_width();
         if qkv.dims() != [self.positions.len(), width] || bias.is_some_and(|bias| bias.dims() != [width]) {

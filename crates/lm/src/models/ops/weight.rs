@@ -16,9 +16,6 @@ pub enum Weight {
 impl Weight {
     /// Converts a tensor `[out, in]` to the representation that a form multiplies by. f16 and bf16 keep their type when
     /// they are packed.
-    ///
-    /// # Errors
-    /// If it is not a matrix on the form's device, or the machine lacks the form's instructions.
     pub fn new(tensor: Tensor, form: Form) -> Result<Self> {
         match form {
             Form::Fused(Multiply::Packed(products, isa)) => pack(&tensor, products, isa).map(Self::Packed),
@@ -27,9 +24,6 @@ impl Weight {
     }
 
     /// `[out, in]`
-    ///
-    /// # Errors
-    /// If it is not a matrix.
     pub fn dims(&self) -> Result<[usize; 2]> {
         match self {
             Self::Plain(tensor) => tensor.dims2().map(|(n, k)| [n, k]),
@@ -74,9 +68,6 @@ impl Weight {
     }
 
     /// The tensor `[out, in]`, which exists unless the form packs it.
-    ///
-    /// # Errors
-    /// If it is packed.
     pub fn tensor(&self) -> Result<&Tensor> {
         match self {
             Self::Plain(tensor) => Ok(tensor),

@@ -25,9 +25,6 @@ pub use stored_tensor::StoredTensor;
 const LEGACY: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
 
 /// The tensors of a file, in the file's order; no weight is read.
-///
-/// # Errors
-/// [`TorchBinError`] names what is malformed or not supported.
 pub fn read(file: &[u8]) -> Result<Vec<StoredTensor>, TorchBinError> {
     if file.starts_with(LEGACY) {
         return Err(TorchBinError::Legacy);

@@ -117,9 +117,6 @@ impl Tuner {
     }
 
     /// Makes the next step; `None` once all are made. `before_part` is called before each part of it, and may end it.
-    ///
-    /// # Errors
-    /// [`TuningError::NotFinite`], [`TuningError::Stopped`], or that of the model's pass.
     pub fn step(
         &mut self,
         before_part: &mut dyn FnMut() -> ControlFlow<()>,
@@ -176,9 +173,6 @@ impl Tuner {
     }
 
     /// The adapter's files as they are now: names and contents.
-    ///
-    /// # Errors
-    /// If a tensor cannot be read from its device.
     pub fn files(&self) -> Result<[(&'static str, Vec<u8>); 2], ModelError> {
         let modules: Vec<_> = self
             .modules

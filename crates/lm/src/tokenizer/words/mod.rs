@@ -58,9 +58,6 @@ enum Convention {
 
 impl Tokenizer {
     /// The words of the vocabulary.
-    ///
-    /// # Errors
-    /// If there is no mask token, words are not marked in a known way, or an id is larger than that of any known vocabulary.
     pub fn words(&self) -> Result<Words, TokenizerError> {
         let masks = MASKS.iter().find_map(|mask| self.inner.token_to_id(mask));
         let mask = masks.ok_or_else(|| TokenizerError(format!("there is no mask token; expected one of {MASKS:?}")))?;
