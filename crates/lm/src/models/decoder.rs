@@ -9,10 +9,9 @@ use super::layer::DecoderLayer;
 use super::logit_stats::{Head, scored_stats};
 use super::lora::{Adapter, LayerAdapter, LoadedAdapter};
 use super::model::CausalLm;
-use super::ops::{Form, Linear, Norm, Weight};
+use super::ops::{Form, Linear, Norm, TensorSource, Weight};
 use super::pending::Pending;
 use super::rotary::RotaryTable;
-use super::source::{TensorSource, embedding, linear, norm};
 use candle_core::{DType, Device, Tensor};
 use kernels::attention::AttentionShape;
 use std::sync::Arc;
@@ -39,7 +38,7 @@ impl Decoder {
     /// Builds the decoder from a source of tensors.
     pub fn new(arch: Arch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
         let (vocab, hidden, width) = (arch.sizes.vocab, arch.sizes.hidden, arch.embedding_width());
-        let (embedding, tied) = embedding(arch.head.tied, &[vocab, width], form, source)?;
+        let (embedding, tied) = Weight::embedding(arch.head.tied, [vocab, width], form, source)?;
         let positions = match &arch.positions {
             Positions::Learned { offset } => {
                 Some((source("positions.weight", &[arch.sizes.context + offset, hidden])?, *offset))
@@ -47,7 +46,7 @@ impl Decoder {
             Positions::Rotary(_) => None,
         };
         let mut projection = |name: &str, shape: [usize; 2]| {
-            arch.embedding.projected.map(|_| linear(name, shape, false, form, source)).transpose()
+            arch.embedding.projected.map(|_| Linear::load(name, shape, false, form, source)).transpose()
         };
         let project_in = projection("project_in", [hidden, width])?;
         let project_out = projection("project_out", [width, hidden])?;
@@ -59,7 +58,8 @@ impl Decoder {
             Positions::Learned { .. } => None,
             Positions::Rotary(rotation) => Some(RotaryTable::new(rotation)),
         };
-        let final_norm = arch.final_norm.then(|| norm(&arch, "final_norm", source)).transpose()?;
+        let final_norm =
+            arch.final_norm.then(|| Norm::load("final_norm", hidden, arch.norm, arch.norm_eps, source)).transpose()?;
         let weight = match tied {
             Some(weight) => weight,
             None => Weight::new(source("head.weight", &[vocab, width])?, form)?.into(),

@@ -1,7 +1,7 @@
 //! The parameters and inputs of the steps of a mixer.
 
 use crate::models::error::ModelError;
-use crate::models::source::TensorSource;
+use crate::models::ops::TensorSource;
 use candle_core::Tensor;
 use kernels::scan::ScanShape;
 
