@@ -15,12 +15,10 @@
 mod cache;
 mod client;
 mod dataset_files;
-mod digest;
 mod download;
 mod environment;
 mod error;
 mod listing;
-mod model_files;
 mod names;
 mod progress;
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use super::arch::Arch;
 use super::assembly::Assembly;
+use super::config_reader::standard_json;
 use super::cuda::{self, Scans};
 use super::decoder::Decoder;
 use super::error::ModelError;
 use super::families::{ModelDescription, Network, read_config};
 use super::files::{FileBytes, ModelFiles, joint_file_digest};
 use super::footprint::{self, Workload};
-use super::json::standard_json;
 use super::lora::Adapter;
 use super::mamba::Mamba;
 use super::masked::Encoder;

@@ -1,6 +1,5 @@
 //! Converts text to token ids, exactly as the model's own files specify, special tokens included.
 
-mod byte_level;
 mod charsmap;
 mod checked_normalizer;
 mod encode;
@@ -15,8 +14,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use byte_level::{TokenizerFiles, from_vocab_and_merges};
 pub use encode::{Encoded, Tokenizer};
 pub use error::TokenizerError;
-pub use files::from_files;
+pub use files::{TokenizerFiles, from_files, from_vocab_and_merges};
 pub use words::Words;

@@ -19,7 +19,7 @@ pub use tensor::Head;
 use super::batch::{BatchStats, PackedBatch};
 use super::cuda::{RowStatistics, upload};
 use super::error::ModelError;
-use super::pending::Pending;
+use super::model::Pending;
 use candle_core::{DType, Device, Result, Tensor};
 use mia::TokenStats;
 

@@ -4,7 +4,6 @@
 //! a selective scan over time and projects back. All of it is in f32, as in transformers.
 
 pub mod arch;
-pub mod config;
 mod fused;
 mod gpu;
 mod layer;
@@ -23,8 +22,8 @@ use super::error::ModelError;
 use super::logit_stats::{Head, scored_stats};
 use super::lora::LoadedAdapter;
 use super::model::CausalLm;
+use super::model::Pending;
 use super::ops::{Form, TensorSource, Weight};
-use super::pending::Pending;
 use candle_core::{Device, Tensor};
 use layer::MambaLayer;
 use plan::MixerPlan;

@@ -7,19 +7,16 @@
 
 mod archive;
 mod error;
-mod globals;
 mod machine;
 mod pickle;
-mod reader;
 mod state_dict;
-mod stored_tensor;
 mod value;
 
 #[cfg(test)]
 mod tests;
 
 pub use error::TorchBinError;
-pub use stored_tensor::StoredTensor;
+pub use state_dict::StoredTensor;
 
 /// The beginning of files written before PyTorch 1.6: the pickle of torch's magic number.
 const LEGACY: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";

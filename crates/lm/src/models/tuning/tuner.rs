@@ -1,8 +1,7 @@
 //! Tuning step by step.
 
-use super::batches::{batches, parts};
 use super::loss::loss_gradient;
-use super::settings::{OptimizerSettings, TuningSettings, learning_rate};
+use super::settings::{OptimizerSettings, TuningSettings, batches, learning_rate, parts};
 use super::tuned_module::{TunedModule, adaptation};
 use crate::models::batch::PackedBatch;
 use crate::models::checkpoint::Checkpoint;
