@@ -1,6 +1,6 @@
 //! Predictions for masked positions, and what they do not depend on.
 
-use super::shape::{EncoderShape, MOST_ELEMENTS};
+use crate::models::masked::{EncoderShape, MOST_ELEMENTS};
 use super::*;
 
 #[test]
