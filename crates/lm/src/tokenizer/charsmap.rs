@@ -4,8 +4,8 @@
 //! the texts that its leaves point to, each with a zero byte at its end. The `tokenizers` library believes the size and follows
 //! the trie wherever it leads, so a map is walked here before the library sees it.
 
+use super::TokenizerError;
 use super::checked_normalizer::STEP_GROWTH;
-use super::error::TokenizerError;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};

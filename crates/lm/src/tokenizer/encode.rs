@@ -1,9 +1,9 @@
 //! Encodes texts as token ids.
 
+use super::TokenizerError;
 use super::charsmap;
 use super::checked_normalizer::{CheckedNormalizer, NotedFailure};
-use super::error::TokenizerError;
-use super::guarded::guarded;
+use super::guarded;
 use super::pre_tokenizer::CheckedPreTokenizer;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};

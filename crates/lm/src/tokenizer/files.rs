@@ -1,7 +1,7 @@
 //! Selects the files that define a model's tokenizer.
 
+use super::TokenizerError;
 use super::encode::Tokenizer;
-use super::error::TokenizerError;
 use super::special::{AddedToken, Special, object};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;

@@ -1,9 +1,9 @@
 //! Determines whether two tokenizers split texts into the same tokens, from their content instead of their files'
 //! bytes.
 
+use super::TokenizerError;
 use super::checked_normalizer::CheckedNormalizer;
 use super::encode::Tokenizer;
-use super::error::TokenizerError;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokenizers::ModelWrapper;

@@ -187,13 +187,11 @@ impl Tuner {
         let scored = texts.iter().map(|text| text.len() - 1).sum();
         let (loss, gradients) = self.gradients(texts, scored).unwrap();
         let gradients = gradients.unwrap();
-        let named = |module: &TunedModule| {
-            let name = format!("base_model.model.{}", module.target.name());
-            [(&module.down, "lora_A"), (&module.up, "lora_B")].map(|(variable, kind)| {
-                (format!("{name}.{kind}.weight"), gradients.get(variable).expect("a gradient").clone())
-            })
-        };
-        (loss / scored as f64, self.modules.iter().flat_map(named).collect())
+        let named = self.variables().into_iter().map(|(name, variable)| {
+            let gradient = gradients.get(variable.as_tensor()).expect("a gradient").clone();
+            (name, gradient)
+        });
+        (loss / scored as f64, named.collect())
     }
 
     /// The variables by the names of PEFT's tensors.

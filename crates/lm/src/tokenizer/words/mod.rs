@@ -10,8 +10,8 @@
 #[cfg(test)]
 mod tests;
 
+use super::TokenizerError;
 use super::encode::{HubTokenizer, Tokenizer};
-use super::error::TokenizerError;
 use std::sync::Arc;
 use tokenizers::decoders::byte_level::ByteLevel;
 use tokenizers::{Decoder, ModelWrapper};
