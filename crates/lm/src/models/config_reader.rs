@@ -150,7 +150,6 @@ impl<'a> ConfigReader<'a> {
         self.count_or_none(key)?.ok_or_else(|| self.error(key, "missing"))
     }
 
-    /// A positive integer, or a default.
     pub fn count_or(&mut self, key: &'static str, default: usize) -> Result<usize, ModelError> {
         Ok(self.count_or_none(key)?.unwrap_or(default))
     }
@@ -207,7 +206,6 @@ impl<'a> ConfigReader<'a> {
         number.map(Some).ok_or_else(|| self.error(key, format!("expected a positive number, found {value}")))
     }
 
-    /// A boolean, or a default.
     pub fn flag_or(&mut self, key: &'static str, default: bool) -> Result<bool, ModelError> {
         match self.get(key) {
             None => Ok(default),
@@ -216,7 +214,6 @@ impl<'a> ConfigReader<'a> {
         }
     }
 
-    /// A string, or a default.
     pub fn text_or(&mut self, key: &'static str, default: &'a str) -> Result<&'a str, ModelError> {
         match self.get(key) {
             None => Ok(default),

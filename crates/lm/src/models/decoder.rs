@@ -16,7 +16,6 @@ use candle_core::{DType, Device, Tensor};
 use kernels::attention::AttentionShape;
 use std::sync::Arc;
 
-/// A loaded decoder.
 pub struct Decoder {
     arch: Arch,
     form: Form,
@@ -35,7 +34,6 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Builds the decoder from a source of tensors.
     pub fn new(arch: Arch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
         let (vocab, hidden, width) = (arch.sizes.vocab, arch.sizes.hidden, arch.embedding_width());
         let (embedding, tied) = Weight::embedding(arch.head.tied, [vocab, width], form, source)?;

@@ -8,7 +8,6 @@ use super::ops::{Form, Linear, Norm, QueryKeyNorms, TensorSource, activate, gate
 use candle_core::{Result, Tensor};
 use kernels::attention::Visibility;
 
-/// One layer of a decoder.
 pub struct DecoderLayer {
     attention_norm: Norm,
     mlp_norm: Norm,

@@ -1,6 +1,6 @@
 //! Stand-ins for the GPU kernels in a build without the feature `cuda`, in which there are none.
 
-use super::inputs::{GpuColumns, GpuScanInput, LogitRows, QueryBlocks, ScanPlaces};
+use super::inputs::{Columns, LogitRows, QueryBlocks, Scan, ScanColumns, ScanPlaces};
 use crate::models::arch::{Activation, NormKind};
 use candle_core::{DType, Device, Result, Tensor, bail};
 use kernels::attention::{AttentionShape, Visibility};
@@ -96,11 +96,11 @@ impl Scans {
         Ok(None)
     }
 
-    pub fn conv(&self, _x: GpuColumns, _taps: &Tensor, _bias: &Tensor, _places: &ScanPlaces) -> Result<Tensor> {
+    pub fn conv(&self, _x: Columns, _taps: &Tensor, _bias: &Tensor, _places: &ScanPlaces) -> Result<Tensor> {
         match *self {}
     }
 
-    pub fn scan(&self, _input: &GpuScanInput, _places: &ScanPlaces) -> Result<Tensor> {
+    pub fn scan(&self, _columns: &ScanColumns, _scan: &Scan, _places: &ScanPlaces) -> Result<Tensor> {
         match *self {}
     }
 }

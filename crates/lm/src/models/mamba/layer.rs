@@ -1,14 +1,14 @@
 //! One layer: its tensors and the order of its steps. The steps themselves are in [`super::fused`], [`super::plain`]
-//! and [`super::gpu`].
+//! and the kernels of a GPU.
 
 use super::arch::{Generation, MambaArch};
 use super::plan::MixerPlan;
-use super::steps::{Columns, Conv, RmsNorm, Scan, ScanColumns};
+use super::steps::{Conv, RmsNorm};
+use crate::models::cuda::{Columns, Scan, ScanColumns};
 use crate::models::error::ModelError;
 use crate::models::ops::{Form, Linear, TensorSource};
 use candle_core::{Result, Tensor};
 
-/// One layer of a Mamba model.
 pub struct MambaLayer {
     norm: RmsNorm,
     in_proj: Linear,

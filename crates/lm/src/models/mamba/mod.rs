@@ -5,7 +5,6 @@
 
 pub mod arch;
 mod fused;
-mod gpu;
 mod layer;
 mod plain;
 mod plan;
