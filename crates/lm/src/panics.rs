@@ -11,9 +11,6 @@ pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
 
 /// Calls a library that panics on some of what others have written, where it should return an error; returns its result or
 /// the message of its panic. Nothing that the call was writing to may be used after a panic.
-///
-/// # Errors
-/// The message of a panic.
 pub fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| panic_message(&*panic).to_owned())
 }

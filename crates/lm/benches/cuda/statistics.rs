@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use candle_core::{DType, Device, Error, Tensor};
 use kernels::scan::{ScanShape, TimeStep};
 use lm::models::batch::PackedBatch;
-use lm::models::cuda::{GpuScanInput, LogitRows, RowStatistics, ScanPlaces, Scans};
+use lm::models::cuda::{Columns, LogitRows, RowStatistics, Scan, ScanColumns, ScanPlaces, Scans};
 use lm::models::logit_stats::{Head, logit_stats, plain_logit_stats};
 use lm::models::ops::Weight;
 use serde_json::{Value, json};
@@ -57,18 +57,10 @@ fn scan(gpu: &Device, shape: ScanShape) -> Result<f64> {
     let a = (Tensor::ones((rates, shape.time_steps()), DType::F32, gpu)? * -1.5)?;
     let (d, time_bias) = (columns(1)?, Tensor::zeros(shape.time_steps(), DType::F32, gpu)?);
     let d = d.flatten_all()?.narrow(0, 0, shape.time_steps())?;
-    let input = GpuScanInput {
-        x: (&x, 0),
-        gate: (&gate, 0),
-        time_steps: (&time_steps, 0),
-        b: (&b, 0),
-        c: (&c, 0),
-        a: &a,
-        d: &d,
-        time_bias: &time_bias,
-        time_limit: (0.0, f64::INFINITY),
-    };
+    let all = |tensor| Columns { tensor, first: 0 };
+    let input = ScanColumns { x: all(&x), gate: all(&gate), time_steps: all(&time_steps), b: all(&b), c: all(&c) };
+    let learned = Scan { shape, a, d, time_bias, time_limit: (0.0, f64::INFINITY) };
     let kernel = Scans::new(gpu, shape)?.context("the kernel did not compile")?;
     let places = ScanPlaces::new(&batch, gpu)?;
-    seconds(gpu, RUNS, || kernel.scan(&input, &places))
+    seconds(gpu, RUNS, || kernel.scan(&input, &learned, &places))
 }

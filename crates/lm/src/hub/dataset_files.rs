@@ -60,9 +60,6 @@ struct ParquetFile<'a> {
 }
 
 /// The paths of the files of a split among those of a repository, in the order of its rows.
-///
-/// # Errors
-/// A description of what is missing.
 pub fn select<'a>(paths: impl Iterator<Item = &'a str>, wanted: &DatasetSplit) -> Result<Vec<String>, String> {
     let files: Vec<ParquetFile<'_>> = paths.filter_map(ParquetFile::parse).collect();
     let of_split = || files.iter().filter(|file| file.split == wanted.split);

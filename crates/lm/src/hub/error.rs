@@ -10,95 +10,44 @@ pub enum HubError {
     /// An environment variable has an invalid value.
     #[error("the environment variable {variable} {problem}")]
     Environment {
-        /// The name of the variable.
         variable: &'static str,
         /// The problem, as the rest of a sentence.
         problem: String,
     },
     /// The Hub has no such repository or revision, or it is private.
     #[error("the Hub has no {kind} `{repo}` at revision `{revision}`; if it is private, set HF_TOKEN")]
-    NotFound {
-        /// The kind of the repository.
-        kind: RepoKind,
-        /// The repository.
-        repo: String,
-        /// The branch, tag or commit.
-        revision: String,
-    },
+    NotFound { kind: RepoKind, repo: String, revision: String },
     /// The licence of the repository must be accepted first.
     #[error(
         "the {kind} `{repo}` is gated: accept its licence on its page on the Hub and set HF_TOKEN to a token of that account"
     )]
-    Gated {
-        /// The kind of the repository.
-        kind: RepoKind,
-        /// The repository.
-        repo: String,
-    },
+    Gated { kind: RepoKind, repo: String },
     /// The Hub rejects the token, or requires one.
     #[error("the Hub refuses access to the {kind} `{repo}`: {reason}; check HF_TOKEN")]
-    Unauthorized {
-        /// The kind of the repository.
-        kind: RepoKind,
-        /// The repository.
-        repo: String,
-        /// The status and message of the Hub.
-        reason: String,
-    },
+    Unauthorized { kind: RepoKind, repo: String, reason: String },
     /// The network is disabled and the cache does not contain all that is needed.
     #[error("the {kind} `{repo}` at revision `{revision}` is not completely in the cache, and HF_HUB_OFFLINE is set")]
-    Offline {
-        /// The kind of the repository.
-        kind: RepoKind,
-        /// The repository.
-        repo: String,
-        /// The branch, tag or commit.
-        revision: String,
-    },
+    Offline { kind: RepoKind, repo: String, revision: String },
     /// The repository lacks files that are needed.
     #[error("the {kind} `{repo}` has no {missing}")]
-    NoSuchFiles {
-        /// The kind of the repository.
-        kind: RepoKind,
-        /// The repository.
-        repo: String,
-        /// A description of what is missing.
-        missing: String,
-    },
+    NoSuchFiles { kind: RepoKind, repo: String, missing: String },
     /// A complete file does not have the digest that the Hub lists. It was deleted.
     #[error("the downloaded file `{file}` has the digest {actual}, but the Hub lists {expected}; it was deleted")]
     Digest {
-        /// The name of the file in the repository.
         file: String,
         /// The listed digest, as `sha256:<hex>` or `git-sha1:<hex>`.
         expected: String,
-        /// The digest of the received bytes.
         actual: String,
     },
     /// The cache cannot be written or read, for example for lack of space or permission.
     #[error("{}: {reason}", path.display())]
-    Disk {
-        /// The file or directory.
-        path: PathBuf,
-        /// The error of the operating system.
-        reason: String,
-    },
+    Disk { path: PathBuf, reason: String },
     /// The network or the server failed in a way that may be temporary, at every attempt.
     #[error("{url}: {reason}")]
-    Network {
-        /// The address of the request.
-        url: String,
-        /// The failure of the last attempt.
-        reason: String,
-    },
+    Network { url: String, reason: String },
     /// The server's response is invalid.
     #[error("{url}: {reason}")]
-    Protocol {
-        /// The address of the request.
-        url: String,
-        /// The problem with the response.
-        reason: String,
-    },
+    Protocol { url: String, reason: String },
     /// [`DownloadProgress::cancel`](super::DownloadProgress::cancel) was called.
     #[error("the download was cancelled")]
     Cancelled,

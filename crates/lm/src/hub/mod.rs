@@ -15,12 +15,10 @@
 mod cache;
 mod client;
 mod dataset_files;
-mod digest;
 mod download;
 mod environment;
 mod error;
 mod listing;
-mod model_files;
 mod names;
 mod progress;
 #[cfg(test)]
@@ -63,9 +61,6 @@ impl Hub {
     /// (else `hub` in `HF_HOME`), `HF_ENDPOINT` (else `https://huggingface.co`), `HF_TOKEN` (else the file `token` in
     /// `HF_HOME`), `HF_HUB_OFFLINE` (`1`, `true`, `yes`, `on`). An empty value counts as unset. Proxies are taken
     /// from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` of the process.
-    ///
-    /// # Errors
-    /// [`HubError::Environment`] where no home directory is set or a value is invalid.
     pub fn from_environment(vars: impl Fn(&str) -> Option<String>) -> Result<Self, HubError> {
         Self::with_retry_policy(vars, RetryPolicy::default())
     }

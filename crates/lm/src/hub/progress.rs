@@ -75,9 +75,6 @@ impl<'a> DownloadMeter<'a> {
     }
 
     /// Sets the number of bytes received of the current file.
-    ///
-    /// # Errors
-    /// [`HubError::Cancelled`].
     pub fn set_received(&mut self, bytes: u64) -> Result<(), HubError> {
         let done = self.completed.saturating_add(bytes);
         self.progress.done.store(done, Relaxed);

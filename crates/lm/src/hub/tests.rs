@@ -1,10 +1,10 @@
 //! The parts without a network: names, digests, lists, choices, variables.
 
-use super::digest::ContentDigest;
 use super::environment::Environment;
+use super::listing::ContentDigest;
 use super::listing::Listing;
-use super::model_files::{self, SelectionError};
 use super::names::{is_file_name, is_file_path, is_revision};
+use super::wanted::{SelectionError, model_files};
 use super::*;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ fn a_listing_has_the_plain_files() {
 /// Selects model files by name; only indexes have content.
 fn chosen(files: &[(&str, &str)]) -> Result<Vec<String>, SelectionError<()>> {
     let files: BTreeMap<_, _> = files.iter().copied().collect();
-    model_files::select(|name| files.contains_key(name), |name| Ok(files[name].as_bytes().to_vec()))
+    model_files(|name| files.contains_key(name), |name| Ok(files[name].as_bytes().to_vec()))
 }
 
 #[test]

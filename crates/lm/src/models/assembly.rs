@@ -31,9 +31,6 @@ impl<'a> Assembly<'a> {
     }
 
     /// The elements of a canonical tensor as f32, in row-major order.
-    ///
-    /// # Errors
-    /// [`ModelError::Tensor`] naming the tensor that is missing, has another shape, or has an unsupported type.
     pub fn values(&mut self, canonical: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
         let (names, parts) = self.parts(canonical, shape)?;
         let transposed = self.storage.is_transposed(canonical);

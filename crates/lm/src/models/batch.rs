@@ -25,7 +25,6 @@ pub struct PackedBatch {
 }
 
 impl PackedBatch {
-    /// Packs the sequences in order.
     pub fn new(sequences: &[&[u32]]) -> Self {
         let mut ids = Vec::with_capacity(sequences.iter().map(|s| s.len()).sum());
         let mut rows = Vec::with_capacity(sequences.len());
@@ -48,7 +47,6 @@ impl PackedBatch {
         rows.map(|row| (row as u32, self.ids[row + 1])).unzip()
     }
 
-    /// The length of the longest sequence.
     pub fn longest(&self) -> usize {
         self.sequences.iter().map(Range::len).max().unwrap_or(0)
     }

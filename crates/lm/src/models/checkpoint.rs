@@ -2,19 +2,18 @@
 
 use super::arch::Arch;
 use super::assembly::Assembly;
+use super::config_reader::standard_json;
 use super::cuda::{self, Scans};
 use super::decoder::Decoder;
 use super::error::ModelError;
 use super::families::{ModelDescription, Network, read_config};
 use super::files::{FileBytes, ModelFiles, joint_file_digest};
 use super::footprint::{self, Workload};
-use super::json::standard_json;
 use super::lora::Adapter;
 use super::mamba::Mamba;
 use super::masked::Encoder;
 use super::model::{CausalLm, LoadedModel};
-use super::ops::{Form, Multiply};
-use super::source::TensorSource;
+use super::ops::{Form, Multiply, TensorSource};
 use super::storage::Storage;
 use super::weights::Weights;
 use candle_core::{DType, Device, Tensor};
@@ -32,9 +31,6 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// Opens the files: reads the configuration and the headers of the weights.
-    ///
-    /// # Errors
-    /// [`ModelError`] naming the file or key that is missing or wrong.
     pub fn open(files: &ModelFiles) -> Result<Self, ModelError> {
         const CONFIG: &str = "config.json";
         let config = files.open(CONFIG)?;
@@ -74,9 +70,6 @@ impl Checkpoint {
     }
 
     /// The form in which [`Checkpoint::load`] loads the model: on a GPU, that of its kernels if all of them compile.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub fn form(&self, dtype: DType, device: &Device) -> Result<Form, ModelError> {
         let has_kernels = match &self.description.network {
             Network::Masked(_) => return Ok(Form::Plain),
@@ -106,9 +99,6 @@ impl Checkpoint {
     }
 
     /// SHA-256 over configuration and weights, see [`joint_digest`](super::files::joint_digest). Reads every byte.
-    ///
-    /// # Errors
-    /// [`ModelError::File`] naming a file that cannot be read to the end that it had when it was opened.
     pub fn digest(&self) -> Result<String, ModelError> {
         let mut contents: Vec<(&str, &FileBytes)> = self.weights.contents().collect();
         contents.push(("config.json", &self.config));
@@ -121,10 +111,6 @@ impl Checkpoint {
     }
 
     /// Loads the weights in a type onto a device, in the given form. Masked models have only one form, in f32.
-    ///
-    /// # Errors
-    /// [`ModelError::Tensor`] naming a tensor that is missing, has another shape or an unsupported type, or is not part
-    /// of the model.
     pub fn load_in(&self, form: Form, dtype: DType, device: &Device) -> Result<LoadedModel, ModelError> {
         let model: Box<dyn CausalLm> = match &self.description.network {
             Network::Decoder(arch, storage) => self.build(storage, Some(arch), form, dtype, device, |source| {
@@ -141,9 +127,6 @@ impl Checkpoint {
     }
 
     /// Reads a LoRA adapter of this model.
-    ///
-    /// # Errors
-    /// [`ModelError::Forward`] if models of this kind take no adapters; else as for [`Adapter::open`].
     pub fn adapter(&self, files: &ModelFiles) -> Result<Adapter, ModelError> {
         match &self.description.network {
             Network::Decoder(arch, storage) => Adapter::open(files, arch, storage, &self.weights),
@@ -154,9 +137,6 @@ impl Checkpoint {
     }
 
     /// Loads a decoder in differentiable operations and in f32, for tuning.
-    ///
-    /// # Errors
-    /// As for [`Checkpoint::load_in`]; [`ModelError::Forward`] if this is no decoder.
     pub fn differentiable(&self, device: &Device) -> Result<Decoder, ModelError> {
         let Network::Decoder(arch, storage) = &self.description.network else {
             return Err(ModelError::Forward(format!("models of type `{}` are not tuned", self.model_type())));

@@ -9,15 +9,13 @@ use super::layer::DecoderLayer;
 use super::logit_stats::{Head, scored_stats};
 use super::lora::{Adapter, LayerAdapter, LoadedAdapter};
 use super::model::CausalLm;
-use super::ops::{Form, Linear, Norm, Weight};
-use super::pending::Pending;
+use super::model::Pending;
+use super::ops::{Form, Linear, Norm, TensorSource, Weight};
 use super::rotary::RotaryTable;
-use super::source::{TensorSource, embedding, linear, norm};
 use candle_core::{DType, Device, Tensor};
 use kernels::attention::AttentionShape;
 use std::sync::Arc;
 
-/// A loaded decoder.
 pub struct Decoder {
     arch: Arch,
     form: Form,
@@ -36,13 +34,9 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Builds the decoder from a source of tensors.
-    ///
-    /// # Errors
-    /// Whatever the source returns for a tensor that it does not have in the requested shape.
     pub fn new(arch: Arch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
         let (vocab, hidden, width) = (arch.sizes.vocab, arch.sizes.hidden, arch.embedding_width());
-        let (embedding, tied) = embedding(arch.head.tied, &[vocab, width], form, source)?;
+        let (embedding, tied) = Weight::embedding(arch.head.tied, [vocab, width], form, source)?;
         let positions = match &arch.positions {
             Positions::Learned { offset } => {
                 Some((source("positions.weight", &[arch.sizes.context + offset, hidden])?, *offset))
@@ -50,7 +44,7 @@ impl Decoder {
             Positions::Rotary(_) => None,
         };
         let mut projection = |name: &str, shape: [usize; 2]| {
-            arch.embedding.projected.map(|_| linear(name, shape, false, form, source)).transpose()
+            arch.embedding.projected.map(|_| Linear::load(name, shape, false, form, source)).transpose()
         };
         let project_in = projection("project_in", [hidden, width])?;
         let project_out = projection("project_out", [width, hidden])?;
@@ -62,7 +56,8 @@ impl Decoder {
             Positions::Learned { .. } => None,
             Positions::Rotary(rotation) => Some(RotaryTable::new(rotation)),
         };
-        let final_norm = arch.final_norm.then(|| norm(&arch, "final_norm", source)).transpose()?;
+        let final_norm =
+            arch.final_norm.then(|| Norm::load("final_norm", hidden, arch.norm, arch.norm_eps, source)).transpose()?;
         let weight = match tied {
             Some(weight) => weight,
             None => Weight::new(source("head.weight", &[vocab, width])?, form)?.into(),

@@ -34,9 +34,6 @@ pub struct ComputeDevice {
 impl ComputeDevice {
     /// Opens the device that the settings request; `auto` is the first GPU if there is one that works, otherwise the
     /// CPU.
-    ///
-    /// # Errors
-    /// [`ModelError::Device`] if a GPU is requested by name and is not available.
     pub fn open(wanted: DeviceChoice) -> Result<Self, ModelError> {
         match wanted {
             DeviceChoice::Cpu => Ok(Self::cpu()),

@@ -90,9 +90,6 @@ impl Deref for FileBytes {
 
 impl ModelFiles {
     /// The content of a file that must exist.
-    ///
-    /// # Errors
-    /// [`ModelError::File`] with the path and the system's error.
     pub fn open(&self, name: &str) -> Result<FileBytes, ModelError> {
         self.find(name)?.ok_or_else(|| self.missing(name))
     }
@@ -121,9 +118,6 @@ impl ModelFiles {
     }
 
     /// The content of a file, or `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`ModelError::File`] if the file exists and cannot be read.
     pub fn find(&self, name: &str) -> Result<Option<FileBytes>, ModelError> {
         self.find_with(name, |path| {
             let mut bytes = Vec::new();
@@ -255,9 +249,6 @@ pub fn joint_digest(files: &mut [(&str, &[u8])]) -> String {
 }
 
 /// As [`joint_digest`], of opened files.
-///
-/// # Errors
-/// [`ModelError::File`] naming a file that cannot be read, or has another length than when it was opened.
 pub fn joint_file_digest(files: &mut [(&str, &FileBytes)]) -> Result<String, ModelError> {
     files.sort_unstable_by_key(|(name, _)| *name);
     let lines = files.par_iter().map(|(name, bytes)| Ok(sum_line(&bytes.sha256()?, name)));

@@ -46,7 +46,7 @@ pub fn activation_bytes(
             Arc::new(move |tokens| mamba_bytes(&arch, tokens, form, workload, threads))
         }
         Network::Masked(blueprint) => {
-            let shape = blueprint.shape();
+            let shape = blueprint.shape;
             Arc::new(move |tokens| shape.activation_bytes(tokens))
         }
     }

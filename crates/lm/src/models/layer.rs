@@ -4,12 +4,10 @@ use super::arch::{Arch, QueryKeyNorm, Residual};
 use super::attention::AttentionPlan;
 use super::error::ModelError;
 use super::lora::{LayerAdapter, LayerProjection};
-use super::ops::{Form, Linear, Norm, QueryKeyNorms, activate, gate};
-use super::source::{TensorSource, linear, norm};
+use super::ops::{Form, Linear, Norm, QueryKeyNorms, TensorSource, activate, gate};
 use candle_core::{Result, Tensor};
 use kernels::attention::Visibility;
 
-/// One layer of a decoder.
 pub struct DecoderLayer {
     attention_norm: Norm,
     mlp_norm: Norm,
@@ -33,18 +31,15 @@ impl DecoderLayer {
     ) -> std::result::Result<Self, ModelError> {
         let biases = arch.biases;
         let name = |part: &str| format!("layers.{index}.{part}");
+        let mut norm = |part: &str| Norm::load(&name(part), arch.sizes.hidden, arch.norm, arch.norm_eps, source);
         let branch_norms = match arch.residual {
-            Residual::Sandwich => Some([
-                norm(arch, &name("attention_branch_norm"), source)?,
-                norm(arch, &name("mlp_branch_norm"), source)?,
-            ]),
+            Residual::Sandwich => Some([norm("attention_branch_norm")?, norm("mlp_branch_norm")?]),
             Residual::Pre | Residual::Parallel | Residual::Post => None,
         };
-        let attention_norm = norm(arch, &name("attention_norm"), source)?;
-        let mlp_norm = norm(arch, &name("mlp_norm"), source)?;
+        let (attention_norm, mlp_norm) = (norm("attention_norm")?, norm("mlp_norm")?);
         let query_key_norms = query_key_norms(arch, index, source)?;
         let mut project = |projection: LayerProjection, bias| {
-            linear(&name(projection.into()), projection.shape(arch), bias, form, source)
+            Linear::load(&name(projection.into()), projection.shape(arch), bias, form, source)
         };
         Ok(Self {
             attention_norm,

@@ -3,8 +3,7 @@
 use super::batch::BatchStats;
 use super::error::ModelError;
 use super::lora::{Adapter, LoadedAdapter};
-use super::masked_position::{Filled, MaskedPosition};
-use super::pending::Pending;
+use std::sync::Arc;
 
 /// A loaded causal language model, ready to run. It stays on the device thread that loaded it.
 pub trait CausalLm {
@@ -70,5 +69,139 @@ impl LoadedModel {
             Self::Causal(model) => Some(model),
             Self::Masked(_) => None,
         }
+    }
+}
+
+/// A result, or the work that a device has queued for it. Dropping it abandons the result and not the work.
+pub enum Pending<T> {
+    Ready(T),
+    /// Waits for the device, and gives the result.
+    Queued(Box<dyn FnOnce() -> Result<T, ModelError>>),
+}
+
+impl<T: 'static> Pending<T> {
+    /// A result that `wait` waits for.
+    pub fn queued(wait: impl FnOnce() -> Result<T, ModelError> + 'static) -> Self {
+        Self::Queued(Box::new(wait))
+    }
+
+    pub fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready(_))
+    }
+
+    /// The result, as soon as it is there.
+    pub fn wait(self) -> Result<T, ModelError> {
+        match self {
+            Self::Ready(result) => Ok(result),
+            Self::Queued(wait) => wait(),
+        }
+    }
+
+    /// Applies a function to the result: now if it is ready, and otherwise when it is waited for.
+    ///
+    /// # Errors
+    /// Those of the function, if it is called now.
+    pub fn then<U>(self, f: impl FnOnce(T) -> Result<U, ModelError> + 'static) -> Result<Pending<U>, ModelError> {
+        Ok(match self {
+            Self::Ready(result) => Pending::Ready(f(result)?),
+            Self::Queued(wait) => Pending::Queued(Box::new(|| f(wait()?))),
+        })
+    }
+}
+
+/// A position in a sequence of ids whose token is predicted from all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MaskedPosition {
+    /// The original sequence, special tokens included.
+    pub ids: Arc<[u32]>,
+    /// The index of the position in `ids`.
+    pub position: usize,
+    pub candidates: Arc<Candidates>,
+}
+
+/// The tokens that may be predicted at a masked position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidates {
+    /// The id of the mask token, which replaces the token to be predicted.
+    pub mask: u32,
+    /// True for the ids of candidates; ids beyond the end are not candidates.
+    pub allowed: Arc<[bool]>,
+    /// The number of predictions to return.
+    pub best: usize,
+}
+
+/// A model's prediction for a masked position. Probabilities are over its whole output dimension.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filled {
+    /// The probability of the original token.
+    pub p_original: f64,
+    /// The most probable candidates with their probabilities, in descending order, ties by ascending id; never the
+    /// original token.
+    pub best: Vec<(u32, f64)>,
+}
+
+impl MaskedPosition {
+    /// The ids of the sequence with the mask in place.
+    pub fn masked_ids(&self) -> impl Iterator<Item = u32> {
+        let masked_id =
+            |(position, id): (usize, &u32)| if position == self.position { self.candidates.mask } else { *id };
+        self.ids.iter().enumerate().map(masked_id)
+    }
+
+    /// Ranks the candidates by the logits of the vocabulary at this position.
+    pub fn rank(&self, logits: &[f32]) -> Filled {
+        let p = softmax(logits);
+        let original = self.ids.get(self.position).map_or(usize::MAX, |id| *id as usize);
+        let allowed = |id: &usize| *id != original && self.candidates.allowed.get(*id) == Some(&true);
+        let mut ids: Vec<usize> = (0..p.len()).filter(allowed).collect();
+        let order = |a: &usize, b: &usize| p[*b].total_cmp(&p[*a]).then(a.cmp(b));
+        if self.candidates.best < ids.len() {
+            ids.select_nth_unstable_by(self.candidates.best, order);
+            ids.truncate(self.candidates.best);
+        }
+        ids.sort_unstable_by(order);
+        Filled {
+            p_original: p.get(original).copied().unwrap_or(f64::NAN),
+            best: ids.into_iter().map(|id| (id as u32, p[id])).collect(),
+        }
+    }
+}
+
+/// In f64, since a vocabulary has many small terms.
+fn softmax(logits: &[f32]) -> Vec<f64> {
+    let max = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    let mut p: Vec<f64> = logits.iter().map(|logit| (f64::from(*logit) - max).exp()).collect();
+    let sum: f64 = p.iter().sum();
+    p.iter_mut().for_each(|p| *p /= sum);
+    p
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    fn halved(n: i32) -> Result<i32, ModelError> {
+        if n % 2 == 0 { Ok(n / 2) } else { Err(ModelError::Forward(format!("{n} is odd"))) }
+    }
+
+    #[test]
+    fn a_function_of_a_result_is_called_when_there_is_one() {
+        let pending = Pending::Ready(6).then(halved).unwrap();
+        assert!(pending.is_ready());
+        assert_eq!(pending.wait().unwrap(), 3);
+        assert!(Pending::Ready(3).then(halved).is_err());
+
+        let is_done = Rc::new(Cell::new(false));
+        let noted = Rc::clone(&is_done);
+        let queued = Pending::queued(move || {
+            noted.set(true);
+            Ok(6)
+        });
+        let pending = queued.then(halved).unwrap().then(halved).unwrap();
+        assert!(!pending.is_ready() && !is_done.get());
+        assert_eq!(pending.wait().unwrap_err().to_string(), "forward pass: 3 is odd");
+        assert!(is_done.get());
     }
 }

@@ -26,9 +26,6 @@ pub enum Dtype {
 
 /// The type that the settings request; `auto` is f32 on the CPU, where it is cheapest, and the type of most weights on
 /// a GPU.
-///
-/// # Errors
-/// [`ModelError::Config`] if a half type is requested and the family supports only f32.
 pub fn choose(wanted: Dtype, on_cpu: bool, checkpoint: &Checkpoint) -> Result<DType, ModelError> {
     let only_f32 = !checkpoint.has_half_precision();
     let chosen = match wanted {

@@ -43,9 +43,6 @@ impl Stamp {
     }
 
     /// The state of the files as it is, to be compared with one that was [taken](Self::take) before.
-    ///
-    /// # Errors
-    /// [`ModelError::File`] if the directory cannot be read.
     pub fn now(directory: &Path) -> Result<Self, ModelError> {
         let (stamp, _) = Self::look(directory).map_err(|error| file_error(directory, &error.to_string()))?;
         Ok(stamp)

@@ -50,9 +50,6 @@ pub struct Stored<'a> {
 
 impl Weights {
     /// Opens the first format that the directory contains.
-    ///
-    /// # Errors
-    /// [`ModelError::File`] naming the file that is missing, truncated or malformed.
     pub fn open(files: &ModelFiles) -> Result<Self, ModelError> {
         for (name, read) in FORMS {
             let names = if name.ends_with(".index.json") {

@@ -4,8 +4,8 @@
 //! the texts that its leaves point to, each with a zero byte at its end. The `tokenizers` library believes the size and follows
 //! the trie wherever it leads, so a map is walked here before the library sees it.
 
+use super::TokenizerError;
 use super::checked_normalizer::STEP_GROWTH;
-use super::error::TokenizerError;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -22,9 +22,6 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Checks every map in the normalizer of a `tokenizer.json`. Other faults of the file are not reported here.
-///
-/// # Errors
-/// [`TokenizerError`] where a map is damaged or makes too much of a text, or there is more than one normalizer.
 pub fn check(json: &[u8]) -> Result<(), TokenizerError> {
     #[derive(Deserialize)]
     struct WithNormalizer {

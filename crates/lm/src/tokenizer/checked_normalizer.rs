@@ -100,9 +100,6 @@ impl<'a> NotedFailure<'a> {
     }
 
     /// Returns the first failure, if any.
-    ///
-    /// # Errors
-    /// The first failure.
     pub fn result(self) -> tokenizers::Result<()> {
         self.failure.into_inner().map_or(Ok(()), Err)
     }

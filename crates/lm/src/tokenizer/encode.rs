@@ -1,9 +1,9 @@
 //! Encodes texts as token ids.
 
+use super::TokenizerError;
 use super::charsmap;
 use super::checked_normalizer::{CheckedNormalizer, NotedFailure};
-use super::error::TokenizerError;
-use super::guarded::guarded;
+use super::guarded;
 use super::pre_tokenizer::CheckedPreTokenizer;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -48,9 +48,6 @@ impl Encoded {
 
 impl Tokenizer {
     /// Reads a `tokenizer.json`. Truncation and padding are disabled, so that no text is truncated silently.
-    ///
-    /// # Errors
-    /// If the `tokenizers` library cannot read the file, or its normalizer is damaged.
     pub fn from_json(bytes: &[u8]) -> Result<Self, TokenizerError> {
         charsmap::check(bytes)?;
         let read = guarded(|| HubTokenizer::from_bytes(bytes))?;
@@ -61,10 +58,6 @@ impl Tokenizer {
     }
 
     /// Encodes a text with the tokenizer's default special tokens.
-    ///
-    /// # Errors
-    /// If the tokenizer has no token for a part of the text, its normalizer would make too much of it, or the text cannot be
-    /// normalized or split.
     pub fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
         let encoding = self.encoding(text, true, OffsetType::Char)?;
         let special = |mark: &&u32| **mark == 1;
@@ -79,9 +72,6 @@ impl Tokenizer {
     }
 
     /// The ids of a text without the special tokens that the tokenizer adds.
-    ///
-    /// # Errors
-    /// As for [`Tokenizer::encode`].
     pub fn plain_ids(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
         Ok(self.encoding(text, false, OffsetType::None)?.get_ids().to_vec())
     }

@@ -1,9 +1,9 @@
 //! Determines whether two tokenizers split texts into the same tokens, from their content instead of their files'
 //! bytes.
 
+use super::TokenizerError;
 use super::checked_normalizer::CheckedNormalizer;
 use super::encode::Tokenizer;
-use super::error::TokenizerError;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokenizers::ModelWrapper;
@@ -34,9 +34,6 @@ impl Tokenizer {
     /// SHA-256 in hexadecimal of the map from ids to tokens (added ones included), of the merges (or the scores of a
     /// unigram model) and of the normalizer. Two files of the same tokenizer have the same fingerprint however they are
     /// formatted. It is computed when first requested, since it takes a while for a large vocabulary.
-    ///
-    /// # Errors
-    /// If the `tokenizers` library cannot serialize the tokenizer.
     pub fn fingerprint(&self) -> Result<&str, TokenizerError> {
         let computed =
             self.fingerprint.get_or_init(|| self.compute_fingerprint().map_err(|e| TokenizerError(e.to_string())));

@@ -1,13 +1,10 @@
 //! Converts text to token ids, exactly as the model's own files specify, special tokens included.
 
-mod byte_level;
 mod charsmap;
 mod checked_normalizer;
 mod encode;
-mod error;
 mod files;
 mod fingerprint;
-mod guarded;
 mod pre_tokenizer;
 mod special;
 mod words;
@@ -15,8 +12,19 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use byte_level::{TokenizerFiles, from_vocab_and_merges};
 pub use encode::{Encoded, Tokenizer};
-pub use error::TokenizerError;
-pub use files::from_files;
+pub use files::{TokenizerFiles, from_files, from_vocab_and_merges};
 pub use words::Words;
+
+use crate::panics::caught;
+
+/// A tokenizer's files cannot be used, or it cannot encode a text.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("tokenizer: {0}")]
+pub struct TokenizerError(String);
+
+/// Returns the result of a call of the `tokenizers` library, which panics on some files where it should return an error. After
+/// a panic the tokenizer can still be used: the library only reads it, and gives up the caches that it was writing to.
+fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, TokenizerError> {
+    caught(call).map_err(|panic| TokenizerError(format!("the library that reads tokenizers failed: {panic}")))
+}

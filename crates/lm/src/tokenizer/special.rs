@@ -1,6 +1,6 @@
 //! Special and added tokens, which are never split by merges. Three files may define them.
 
-use super::error::TokenizerError;
+use super::TokenizerError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

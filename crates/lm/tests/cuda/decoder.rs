@@ -1,5 +1,6 @@
 //! Decoders with random weights at sizes that meet the tiles of the kernels, against the CPU.
 
+use crate::columns::bits;
 use crate::{gpu, noise};
 use candle_core::{DType, Device, Tensor};
 use lm::models::decoder::Decoder;
@@ -84,20 +85,16 @@ fn two_batches_in_flight_have_the_results_of_each_alone() {
     let model = random(&config, Form::Gpu(DType::BF16), DType::BF16, &gpu);
     let sequences = sequences();
     let batches: Vec<Vec<&[u32]>> = sequences.iter().map(|ids| vec![ids.as_slice(); 3]).collect();
-    let alone: Vec<_> = batches.iter().map(|batch| bits(&model.token_stats(batch).unwrap())).collect();
+    let alone: Vec<_> = batches.iter().map(|batch| bits(&model.token_stats(batch).unwrap().concat())).collect();
     let mut last = model.begin(&batches[0], None).unwrap();
     let mut together = Vec::new();
     for batch in &batches[1..] {
         let before = std::mem::replace(&mut last, model.begin(batch, None).unwrap());
         assert!(!before.is_ready());
-        together.push(bits(&before.wait().unwrap()));
+        together.push(bits(&before.wait().unwrap().concat()));
     }
-    together.push(bits(&last.wait().unwrap()));
+    together.push(bits(&last.wait().unwrap().concat()));
     assert!(alone == together);
-}
-
-fn bits(stats: &[Vec<TokenStats>]) -> Vec<[u64; 4]> {
-    stats.iter().flatten().map(|s| [s.lp, s.mu, s.var, s.max_lp].map(f64::to_bits)).collect()
 }
 
 /// Memory that was queued and freed is given back when the last model goes.

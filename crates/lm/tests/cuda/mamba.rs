@@ -5,7 +5,7 @@ use candle_core::{DType, Device, Tensor, Var};
 use kernels::gemm::MatrixView;
 use kernels::scan::{ScanInput, ScanShape, ScanWeights, TimeStep, selective_scan};
 use lm::models::batch::PackedBatch;
-use lm::models::cuda::{GpuScanInput, ScanPlaces, Scans};
+use lm::models::cuda::{Columns, Scan, ScanColumns, ScanPlaces, Scans};
 use lm::models::mamba::Mamba;
 use lm::models::mamba::arch::{Generation, MambaArch};
 use lm::models::ops::{Form, Multiply};
@@ -134,21 +134,13 @@ fn the_scan_equals_that_of_the_cpu() {
         let tensor = |values: &[f32], shape: (usize, usize)| Tensor::from_slice(values, shape, &gpu).unwrap();
         let on_gpu: Vec<Tensor> =
             varying.iter().zip(widths).map(|(values, width)| tensor(values, (tokens, width + 1))).collect();
-        let learned = [&d, &bias].map(|values| Tensor::from_slice(values, steps, &gpu).unwrap());
-        let from = |i: usize| (&on_gpu[i], 1);
-        let input = GpuScanInput {
-            x: from(0),
-            gate: from(1),
-            time_steps: from(2),
-            b: from(3),
-            c: from(4),
-            a: &tensor(&a, (rates / steps, steps)),
-            d: &learned[0],
-            time_bias: &learned[1],
-            time_limit: (0.01, 0.7),
-        };
+        let [d, time_bias] = [&d, &bias].map(|values| Tensor::from_slice(values, steps, &gpu).unwrap());
+        let from = |i: usize| Columns { tensor: &on_gpu[i], first: 1 };
+        let input = ScanColumns { x: from(0), gate: from(1), time_steps: from(2), b: from(3), c: from(4) };
+        let a = tensor(&a, (rates / steps, steps));
+        let learned = Scan { shape, a, d, time_bias, time_limit: (0.01, 0.7) };
         let scans = Scans::new(&gpu, shape).unwrap().unwrap();
-        let got = scans.scan(&input, &ScanPlaces::new(&batch, &gpu).unwrap()).unwrap();
+        let got = scans.scan(&input, &learned, &ScanPlaces::new(&batch, &gpu).unwrap()).unwrap();
         let got: Vec<f32> = got.flatten_all().unwrap().to_vec1().unwrap();
         // f32 sums of up to 128 products of size 1 and more in different orders, and states kept over 130 tokens.
         for (i, (got, want)) in got.iter().zip(&want).enumerate() {

@@ -5,7 +5,7 @@
 
 use crate::common::alone::alone;
 use crate::common::goldens::{CAUSAL, STATS, directory, expected, numbers};
-use crate::common::{FEW, stats_columns};
+use crate::common::{FEW, bits, stats_columns};
 use candle_core::{DType, Device};
 use kernels::packed::{Isa, Products};
 use kernels::simd::Level;
@@ -89,10 +89,6 @@ fn assert_near_reference(what: &str, rounding: Option<Rounding>, text: &Text, st
             assert!((got - want).abs() <= tolerance, "{what}: {column} is {got}, but the reference has {want}");
         }
     }
-}
-
-fn bits(stats: &[TokenStats]) -> Vec<[u64; 4]> {
-    stats.iter().map(|s| [s.lp, s.mu, s.var, s.max_lp].map(f64::to_bits)).collect()
 }
 
 /// Computes the statistics of each batch with the given threads.

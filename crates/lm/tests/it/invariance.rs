@@ -1,5 +1,6 @@
 //! A text's score does not depend on what it is scored with, bit for bit.
 
+use crate::common::bits;
 use crate::common::goldens::{CAUSAL, directory, expected};
 use candle_core::{DType, Device};
 use lm::models::CausalLm;
@@ -9,17 +10,12 @@ use lm::models::files::ModelFiles;
 use lm::models::ops::{Form, Multiply};
 use lm::models::precision;
 use lm::tokenizer::Tokenizer;
-use mia::TokenStats;
 
 /// 65 sequences of 2 to 120 ids, in no order of length.
 fn sequences(vocab: usize) -> Vec<Vec<u32>> {
     let length = |i: usize| 2 + (i * 37) % 119;
     let id = |i: usize, t: usize| ((i * 7919 + t * 104_729 + 17) % vocab) as u32;
     (0..65).map(|i| (0..length(i)).map(|t| id(i, t)).collect()).collect()
-}
-
-fn bits(stats: &[TokenStats]) -> Vec<[u64; 4]> {
-    stats.iter().map(|s| [s.lp, s.mu, s.var, s.max_lp].map(f64::to_bits)).collect()
 }
 
 fn check(name: &str, model: &dyn CausalLm, sequences: &[Vec<u32>]) {

@@ -1,6 +1,7 @@
 //! Mamba and Mamba-2 in shapes that the goldens lack: both forms against each other, and independence of the batch.
 
 use crate::common::goldens::directory;
+use crate::common::{bits, stats_columns};
 use candle_core::{DType, Device, Tensor};
 use lm::models::checkpoint::Checkpoint;
 use lm::models::files::ModelFiles;
@@ -8,7 +9,6 @@ use lm::models::mamba::Mamba;
 use lm::models::mamba::arch::{Generation, MambaArch};
 use lm::models::ops::{Form, Multiply};
 use lm::models::{CausalLm, ModelError};
-use mia::TokenStats;
 
 /// Two f32 forwards of random models, whose statistics reach some tens: each errs by a few 1e-6 of that.
 const FORMS: f64 = 2e-4;
@@ -74,20 +74,6 @@ fn ids(length: usize, salt: usize, vocab: usize) -> Vec<u32> {
     (0..length).map(|t| ((salt * 7919 + t * 104_729 + t * t * 31 + 17) % vocab) as u32).collect()
 }
 
-fn bits(stats: &[TokenStats]) -> Vec<[u64; 4]> {
-    stats.iter().map(|s| [s.lp, s.mu, s.var, s.max_lp].map(f64::to_bits)).collect()
-}
-
-fn columns(stats: &[TokenStats]) -> [(&'static str, Vec<f64>); 4] {
-    let column = |field: fn(&TokenStats) -> f64| stats.iter().map(field).collect();
-    [
-        ("logp", column(|s| s.lp)),
-        ("mu", column(|s| s.mu)),
-        ("sigma", column(TokenStats::sigma)),
-        ("top1", column(|s| s.max_lp)),
-    ]
-}
-
 /// The largest difference between two columns, which must be as long as each other.
 fn worst(what: &str, got: &[f64], want: &[f64], tolerance: f64) -> f64 {
     assert_eq!(got.len(), want.len(), "{what}: scored tokens");
@@ -106,7 +92,7 @@ fn both_forms_agree_on_models_of_odd_shapes() {
         let plain = random(&arch, Form::Plain).token_stats(&batch).unwrap();
         let mut error = 0f64;
         for (fused, plain) in fused.iter().zip(&plain) {
-            for ((column, got), (_, want)) in columns(fused).into_iter().zip(columns(plain)) {
+            for ((column, got), (_, want)) in stats_columns(fused).into_iter().zip(stats_columns(plain)) {
                 error = error.max(worst(&format!("{column} of {arch:?}"), &got, &want, FORMS));
             }
         }

@@ -1,6 +1,6 @@
 //! Stand-ins for the GPU kernels in a build without the feature `cuda`, in which there are none.
 
-use super::inputs::{GpuColumns, GpuScanInput, LogitRows, QueryBlocks, ScanPlaces};
+use super::inputs::{Columns, LogitRows, QueryBlocks, Scan, ScanColumns, ScanPlaces};
 use crate::models::arch::{Activation, NormKind};
 use candle_core::{DType, Device, Result, Tensor, bail};
 use kernels::attention::{AttentionShape, Visibility};
@@ -8,31 +8,18 @@ use kernels::scan::ScanShape;
 
 const ABSENT: &str = "this program was built without the feature `cuda`";
 
-/// Always fails.
-///
-/// # Errors
-/// Always.
 pub fn open(_index: usize) -> std::result::Result<(Device, u64), String> {
     Err(ABSENT.into())
 }
 
-/// Always `None`.
 pub fn device_name(_device: &Device) -> Option<String> {
     None
 }
 
-/// Always fails.
-///
-/// # Errors
-/// Always.
 pub fn trim_memory(_device: &Device) -> std::result::Result<(), String> {
     Err(ABSENT.into())
 }
 
-/// Always false.
-///
-/// # Errors
-/// Never.
 pub fn has_kernels(
     _device: &Device,
     _norm: NormKind,
@@ -43,18 +30,11 @@ pub fn has_kernels(
     Ok(false)
 }
 
-/// Always fails.
-///
-/// # Errors
-/// Always.
 pub fn product(_left: &Tensor, _right: &Tensor, _is_transposed: bool, _out: DType) -> Result<Tensor> {
     bail!("{ABSENT}")
 }
 
 /// The values as a tensor `[values]`.
-///
-/// # Errors
-/// Never for the CPU.
 pub fn upload(values: &[u32], device: &Device) -> Result<Tensor> {
     Tensor::new(values, device)
 }
@@ -63,18 +43,10 @@ pub fn upload(values: &[u32], device: &Device) -> Result<Tensor> {
 pub enum ReadBack {}
 
 impl ReadBack {
-    /// Always fails.
-    ///
-    /// # Errors
-    /// Always.
     pub fn queue(_numbers: &Tensor) -> Result<Self> {
         bail!("{ABSENT}")
     }
 
-    /// Cannot be called, since the type has no values.
-    ///
-    /// # Errors
-    /// Never.
     pub fn wait(&self) -> Result<Vec<f32>> {
         match *self {}
     }
@@ -90,23 +62,14 @@ pub enum RowStatistics {}
 pub enum Scans {}
 
 impl FlashAttention {
-    /// Always returns `None`.
-    ///
-    /// # Errors
-    /// Never.
     pub fn new(_device: &Device, _head_dim: usize, _dtype: DType) -> Result<Option<Self>> {
         Ok(None)
     }
 
-    /// Cannot be called, since the type has no values.
     pub fn queries(&self) -> usize {
         match *self {}
     }
 
-    /// Cannot be called, since the type has no values.
-    ///
-    /// # Errors
-    /// Never.
     pub fn attend(
         &self,
         _qkv: &Tensor,
@@ -119,45 +82,25 @@ impl FlashAttention {
 }
 
 impl RowStatistics {
-    /// Always returns `None`.
-    ///
-    /// # Errors
-    /// Never.
     pub fn new(_device: &Device) -> Result<Option<Self>> {
         Ok(None)
     }
 
-    /// Cannot be called, since the type has no values.
-    ///
-    /// # Errors
-    /// Never.
     pub fn reduce(&self, _rows: &LogitRows) -> Result<Tensor> {
         match *self {}
     }
 }
 
 impl Scans {
-    /// Always returns `None`.
-    ///
-    /// # Errors
-    /// Never.
     pub fn new(_device: &Device, _shape: ScanShape) -> Result<Option<Self>> {
         Ok(None)
     }
 
-    /// Cannot be called, since the type has no values.
-    ///
-    /// # Errors
-    /// Never.
-    pub fn conv(&self, _x: GpuColumns, _taps: &Tensor, _bias: &Tensor, _places: &ScanPlaces) -> Result<Tensor> {
+    pub fn conv(&self, _x: Columns, _taps: &Tensor, _bias: &Tensor, _places: &ScanPlaces) -> Result<Tensor> {
         match *self {}
     }
 
-    /// Cannot be called, since the type has no values.
-    ///
-    /// # Errors
-    /// Never.
-    pub fn scan(&self, _input: &GpuScanInput, _places: &ScanPlaces) -> Result<Tensor> {
+    pub fn scan(&self, _columns: &ScanColumns, _scan: &Scan, _places: &ScanPlaces) -> Result<Tensor> {
         match *self {}
     }
 }

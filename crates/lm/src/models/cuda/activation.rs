@@ -10,9 +10,6 @@ use candle_core::{CudaStorage, DType, Layout, Result, Tensor, bail};
 use kernels::cuda::{self, row_blocks};
 
 /// `activation(x + bias)` in place, x `[.., width]` and bias `[width]` in f32; both are optional.
-///
-/// # Errors
-/// If shapes do not match, or the device fails.
 pub fn activate(x: (&mut CudaStorage, &Layout), bias: Option<&Tensor>, activation: Option<Activation>) -> Result<()> {
     without_gradients(bias)?;
     let width = x.1.dims().last().copied().unwrap_or(1);
@@ -46,9 +43,6 @@ pub fn activate(x: (&mut CudaStorage, &Layout), bias: Option<&Tensor>, activatio
 }
 
 /// `activation(x[.., ..inner]) * x[.., inner..]` of x `[tokens, 2 inner]`.
-///
-/// # Errors
-/// As [`activate`].
 pub fn gate(x: Operand, activation: Activation) -> Result<CudaStorage> {
     let (rows, width) = x.1.shape().dims2()?;
     if !width.is_multiple_of(2) {

@@ -37,9 +37,6 @@ pub struct BlasArguments {
 impl ProductShape {
     /// For matrices in the last two dimensions of tensors that are equal in the others; gives the dimensions of the
     /// result as well.
-    ///
-    /// # Errors
-    /// If the dimensions do not match.
     pub fn matching(left: &[usize], right: &[usize], is_transposed: bool) -> Result<(Self, Vec<usize>)> {
         let (&[ref batch @ .., rows, inner], &[ref same @ .., first, second]) = (left, right) else {
             bail!("a product of {left:?} and {right:?}")
@@ -59,9 +56,6 @@ impl ProductShape {
 
     /// A row-major matrix is the transpose of the column-major one in the same memory, so that cuBLAS computes the
     /// transpose of the result: `a` is `right` and `b` is `left`.
-    ///
-    /// # Errors
-    /// If a size exceeds the range of cuBLAS's arguments.
     pub fn arguments(&self) -> Result<BlasArguments> {
         let to_i32 = |n: usize| {
             i32::try_from(n).map_err(|_| Error::Msg(format!("a size of {n} exceeds the range of cuBLAS: {self:?}")))

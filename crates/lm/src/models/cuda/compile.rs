@@ -58,9 +58,6 @@ pub fn kernel(device: &CudaDevice, program: &Program, name: &'static str) -> Res
 }
 
 /// The same, where a kernel is known to compile.
-///
-/// # Errors
-/// If it does not, and as for [`kernel`].
 pub fn required_kernel(device: &CudaDevice, program: &Program, name: &'static str) -> Result<Kernel> {
     match kernel(device, program, name)? {
         Some(kernel) => Ok(kernel),
@@ -115,9 +112,6 @@ fn compile(program: &Program, capability: (i32, i32)) -> std::result::Result<Arc
 }
 
 /// The PTX of a program for GPUs of a compute capability (such as `90`) and later. It needs NVRTC, but no GPU.
-///
-/// # Errors
-/// The message of NVRTC about the source.
 pub fn ptx(program: &Program, capability: &str) -> std::result::Result<String, String> {
     compiled(program, capability).map_err(|error| format!("{error:?}"))
 }

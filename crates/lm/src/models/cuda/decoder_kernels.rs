@@ -10,9 +10,6 @@ use kernels::cuda;
 
 /// Returns true if the kernels of a decoder run on a device: those of norms, activations, rotation and, in a half type and
 /// with heads of a size that it has tiles for, attention.
-///
-/// # Errors
-/// If the device fails.
 pub fn has_kernels(
     device: &Device,
     norm: NormKind,

@@ -9,9 +9,6 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// Opens a GPU; gives it with the bytes of its memory that are free.
-///
-/// # Errors
-/// The name of every library of CUDA that is missing, or what the driver reports.
 pub fn open(index: usize) -> Result<(Device, u64), String> {
     let missing: Vec<_> =
         libraries::present().into_iter().filter_map(|(name, present)| (!present).then_some(name)).collect();
@@ -29,9 +26,6 @@ pub fn open(index: usize) -> Result<(Device, u64), String> {
 }
 
 /// The bytes of a GPU's memory that nobody has, this process included.
-///
-/// # Errors
-/// What the driver reports.
 pub fn free_memory(device: &Device) -> Result<u64, String> {
     let (free, _) = context(device)?.mem_get_info().map_err(|e| e.to_string())?;
     Ok(free as u64)
@@ -48,9 +42,6 @@ pub fn device_name(device: &Device) -> Option<String> {
 }
 
 /// Returns freed memory to other users of the GPU.
-///
-/// # Errors
-/// What the driver reports.
 pub fn trim_memory(device: &Device) -> Result<(), String> {
     device.as_cuda_device().map_err(|e| e.to_string())?.cuda_stream().synchronize().map_err(|e| e.to_string())?;
     let Some(pool) = memory_pool(device)? else { return Ok(()) };

@@ -23,9 +23,6 @@ pub struct FlashAttention {
 impl FlashAttention {
     /// `None` if the device is not a GPU or an old one, there is no kernel for the heads and the type, or it cannot be
     /// compiled.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub fn new(device: &Device, head_dim: usize, dtype: DType) -> Result<Option<Self>> {
         let (Device::Cuda(device), Some(tiling)) = (device, attention_tiling(head_dim, dtype)) else {
             return Ok(None);
@@ -44,9 +41,6 @@ impl FlashAttention {
     }
 
     /// Maps qkv `[tokens, qkv_width]`, with its bias and rotated, to `[tokens, heads * head_dim]`.
-    ///
-    /// # Errors
-    /// If shapes or types do not match, or the device fails.
     pub fn attend(
         &self,
         qkv: &Tensor,

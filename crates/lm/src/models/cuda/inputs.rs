@@ -4,6 +4,7 @@ use super::upload;
 use crate::models::batch::PackedBatch;
 use candle_core::{DType, Device, Error, Result, Tensor};
 use kernels::cuda::{AttentionTiling, query_blocks};
+use kernels::scan::ScanShape;
 use std::ops::Range;
 
 /// Rows of logits, computed from a product.
@@ -19,21 +20,29 @@ pub struct LogitRows<'a> {
     pub first: usize,
 }
 
-/// A contiguous tensor `[tokens, ..]` and the first column that is read.
-pub type GpuColumns<'a> = (&'a Tensor, usize);
-
-/// The inputs of a scan, in the shapes of [`kernels::scan`].
-pub struct GpuScanInput<'a> {
-    pub x: GpuColumns<'a>,
-    pub gate: GpuColumns<'a>,
-    pub time_steps: GpuColumns<'a>,
-    pub b: GpuColumns<'a>,
-    pub c: GpuColumns<'a>,
-    pub a: &'a Tensor,
-    pub d: &'a Tensor,
-    pub time_bias: &'a Tensor,
-    /// Bounds on the time step after softplus.
+/// The learned parameters of the scan, as described by [`kernels::scan::ScanWeights`].
+pub struct Scan {
+    pub shape: ScanShape,
+    pub a: Tensor,
+    pub d: Tensor,
+    pub time_bias: Tensor,
     pub time_limit: (f64, f64),
+}
+
+/// Columns of a tensor `[tokens, width]`, starting at `first`; the reader determines how many.
+#[derive(Clone, Copy)]
+pub struct Columns<'a> {
+    pub tensor: &'a Tensor,
+    pub first: usize,
+}
+
+/// The inputs of the scan, as described by [`kernels::scan::ScanInput`].
+pub struct ScanColumns<'a> {
+    pub x: Columns<'a>,
+    pub gate: Columns<'a>,
+    pub time_steps: Columns<'a>,
+    pub b: Columns<'a>,
+    pub c: Columns<'a>,
 }
 
 /// The positions of a batch's tokens in their sequences, on the device.
@@ -47,8 +56,6 @@ pub struct ScanPlaces {
 }
 
 impl ScanPlaces {
-    /// # Errors
-    /// If the device fails.
     pub fn new(batch: &PackedBatch, device: &Device) -> Result<Self> {
         let on_device =
             |places: Vec<usize>| upload(&places.into_iter().map(to_u32).collect::<Result<Vec<_>>>()?, device);
@@ -69,9 +76,6 @@ pub struct QueryBlocks {
 
 impl QueryBlocks {
     /// Divides the queries of a packed batch into blocks of at most `queries`.
-    ///
-    /// # Errors
-    /// If the device fails, or the rows exceed the range of the kernel's arguments.
     pub fn new(sequences: &[Range<usize>], queries: usize, device: &Device) -> Result<Self> {
         let blocks = query_blocks(sequences, queries).into_iter().flatten().map(to_u32).collect::<Result<Vec<_>>>()?;
         let tokens = sequences.iter().map(Range::len).sum();

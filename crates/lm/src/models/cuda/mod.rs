@@ -46,7 +46,7 @@ pub use absent::{
 #[cfg(feature = "cuda")]
 pub use blas::ProductShape;
 pub use fault::GpuFault;
-pub use inputs::{GpuColumns, GpuScanInput, LogitRows, QueryBlocks, ScanPlaces, attention_tiling};
+pub use inputs::{Columns, LogitRows, QueryBlocks, Scan, ScanColumns, ScanPlaces, attention_tiling};
 #[cfg(feature = "cuda")]
 pub use {
     activation::{activate, gate},

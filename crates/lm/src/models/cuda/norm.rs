@@ -30,29 +30,26 @@ struct NormParameters {
 }
 
 /// The rows of x normalised, in a type: x has the same one, or f32. Weight and bias are in f32.
-///
-/// # Errors
-/// If shapes or types do not match, or the device fails.
 pub fn normalise(
     x: Operand,
-    weight: Operand,
+    weight: &Tensor,
     bias: Option<&Tensor>,
     kind: NormKind,
     eps: f64,
     out: DType,
 ) -> Result<CudaStorage> {
-    without_gradients(bias)?;
-    let (count, width) = (x.1.shape().elem_count(), weight.1.shape().dims1()?);
+    without_gradients([weight].into_iter().chain(bias))?;
+    let (count, width) = (x.1.shape().elem_count(), weight.dims1()?);
     if width == 0 || !count.is_multiple_of(width) {
-        bail!("norm: x {:?} and weight {:?} do not match", x.1.shape(), weight.1.shape());
+        bail!("norm: x {:?} and weight {:?} do not match", x.1.shape(), weight.shape());
     }
-    let bias = bias.map(Tensor::storage_and_layout);
+    let (weight, bias) = (weight.storage_and_layout(), bias.map(Tensor::storage_and_layout));
     let device = x.0.device.clone();
     let stream = device.cuda_stream();
     // SAFETY: the kernel writes every element.
     let result = unsafe { allocate(&device, out, count)? };
     let layout = Layout::contiguous(count);
-    let weight = TensorAddress::f32(weight, width, &stream)?;
+    let weight = TensorAddress::f32((cuda_storage(&weight.0)?, weight.1), width, &stream)?;
     let bias = match &bias {
         Some((storage, layout)) => Some(TensorAddress::f32((cuda_storage(storage)?, layout), width, &stream)?),
         None => None,
@@ -69,23 +66,22 @@ pub fn normalise(
 
 /// Divides the columns of x `[rows, width]` into segments of the length of the weight, and replaces each by its RMS
 /// norm.
-///
-/// # Errors
-/// As [`normalise`].
 pub fn normalise_columns(
     x: (&mut CudaStorage, &Layout),
     columns: Range<usize>,
-    weight: Operand,
+    weight: &Tensor,
     eps: f32,
 ) -> Result<()> {
     let (rows, stride) = x.1.shape().dims2()?;
-    let width = weight.1.shape().dims1()?;
+    without_gradients([weight])?;
+    let width = weight.dims1()?;
     if width == 0 || !columns.len().is_multiple_of(width) || columns.end > stride {
-        bail!("norm: columns {columns:?} of {:?} and weight {:?} do not match", x.1.shape(), weight.1.shape());
+        bail!("norm: columns {columns:?} of {:?} and weight {:?} do not match", x.1.shape(), weight.shape());
     }
+    let weight = weight.storage_and_layout();
     let device = x.0.device.clone();
     let stream = device.cuda_stream();
-    let weight = TensorAddress::f32(weight, width, &stream)?;
+    let weight = TensorAddress::f32((cuda_storage(&weight.0)?, weight.1), width, &stream)?;
     let x = TensorAddress::new((&*x.0, x.1), rows * stride, &stream)?;
     let first = x.address + (columns.start * x.dtype.size_in_bytes()) as u64;
     let segments = Segments { x: first, out: first, stride, rows, width, count: columns.len() / width };

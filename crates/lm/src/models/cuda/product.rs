@@ -13,24 +13,17 @@ use candle_core::{CudaStorage, DType, Layout, Result, Shape, Storage, Tensor, ba
 use std::ffi::c_void;
 
 /// `left right`, or `left right^T`, by matrices of the last two dimensions, in a type: that of the operands, or f32.
-///
-/// # Errors
-/// If shapes or types do not match, or the device fails.
 pub fn product(left: &Tensor, right: &Tensor, is_transposed: bool, out: DType) -> Result<Tensor> {
     without_gradients([left, right])?;
     let (left, right) = (left.contiguous()?, right.contiguous()?);
     let (shape, dims) = ProductShape::matching(left.dims(), right.dims(), is_transposed)?;
-    let (left, right) = (left.storage_and_layout(), right.storage_and_layout());
-    let (left, right) = ((cuda_storage(&left.0)?, left.1), (cuda_storage(&right.0)?, right.1));
-    let result = Storage::Cuda(multiply(left, right, shape, out)?);
+    let (storage, layout) = left.storage_and_layout();
+    let result = Storage::Cuda(multiply((cuda_storage(&storage)?, layout), &right, shape, out)?);
     Ok(Tensor::from_storage(result, Shape::from(dims), BackpropOp::none(), false))
 }
 
 /// The product in a type: that of the operands, or f32.
-///
-/// # Errors
-/// As [`product`].
-pub fn multiply(left: Operand, right: Operand, shape: ProductShape, out: DType) -> Result<CudaStorage> {
+pub fn multiply(left: Operand, right: &Tensor, shape: ProductShape, out: DType) -> Result<CudaStorage> {
     let count = shape.elements()[2];
     // SAFETY: without a sum, cuBLAS writes every element and reads none.
     let mut result = unsafe { allocate(&left.0.device, out, count)? };
@@ -39,20 +32,19 @@ pub fn multiply(left: Operand, right: Operand, shape: ProductShape, out: DType) 
 }
 
 /// Adds the product to `out`, which has the type of the operands or f32.
-///
-/// # Errors
-/// As [`product`].
 pub fn add_multiplied(
     out: (&mut CudaStorage, &Layout),
     left: Operand,
-    right: Operand,
+    right: &Tensor,
     shape: ProductShape,
 ) -> Result<()> {
     run(out, left, right, shape, 1.0)
 }
 
 /// `out = kept out + product`
-fn run(out: (&mut CudaStorage, &Layout), left: Operand, right: Operand, shape: ProductShape, kept: f32) -> Result<()> {
+fn run(out: (&mut CudaStorage, &Layout), left: Operand, right: &Tensor, shape: ProductShape, kept: f32) -> Result<()> {
+    without_gradients([right])?;
+    let (storage, layout) = right.storage_and_layout();
     let [left_count, right_count, out_count] = shape.elements();
     if out_count == 0 {
         return Ok(());
@@ -62,7 +54,7 @@ fn run(out: (&mut CudaStorage, &Layout), left: Operand, right: Operand, shape: P
     }
     let (device, arguments) = (left.0.device.clone(), shape.arguments()?);
     let stream = device.cuda_stream();
-    let a = TensorAddress::new(right, right_count, &stream)?;
+    let a = TensorAddress::new((cuda_storage(&storage)?, layout), right_count, &stream)?;
     let b = TensorAddress::new(left, left_count, &stream)?;
     let c = TensorAddress::new((&*out.0, out.1), out_count, &stream)?;
     if a.dtype != b.dtype || (c.dtype != a.dtype && c.dtype != DType::F32) {

@@ -11,9 +11,6 @@ use kernels::cuda::{self, rotation_threads};
 
 /// Adds `bias` `[qkv_width]`, in f32, to qkv `[tokens, qkv_width]` and rotates queries and keys by the positions
 /// `[tokens]` of their tokens; `tables` are cosines and sines `[positions, 1, half]`.
-///
-/// # Errors
-/// If shapes do not match, or the device fails.
 pub fn rotate(
     qkv: (&mut CudaStorage, &Layout),
     shape: AttentionShape,

@@ -13,9 +13,6 @@ pub struct RowStatistics(Kernel);
 
 impl RowStatistics {
     /// `None` if the device is not a GPU, or the kernel cannot be compiled.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub fn new(device: &Device) -> Result<Option<Self>> {
         let Device::Cuda(device) = device else { return Ok(None) };
         Ok(kernel(device, &cuda::row_statistics(), "row_statistics")?.map(Self))
@@ -24,9 +21,6 @@ impl RowStatistics {
     /// Queues the reduction; the result is `[rows, 5]`, f32: the maximum, the sum of weights `e^(x - max)`, the
     /// weighted mean of `x - max`, the weighted squares about that mean, and the target logit, NaN if it is in another
     /// tile.
-    ///
-    /// # Errors
-    /// If shapes or types do not match, or the device fails.
     pub fn reduce(&self, rows: &LogitRows) -> Result<Tensor> {
         without_gradients([rows.product].into_iter().chain(rows.bias))?;
         let (height, columns) = rows.product.dims2()?;

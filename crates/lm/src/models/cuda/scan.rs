@@ -1,7 +1,7 @@
 //! The selective scan of Mamba and the convolution before it, over a packed batch, in f32.
 
 use super::compile::{Kernel, kernel};
-use super::inputs::{GpuColumns, GpuScanInput, ScanPlaces, to_u32};
+use super::inputs::{Columns, Scan, ScanColumns, ScanPlaces, to_u32};
 use super::tensor::{elements, tensor, without_gradients};
 use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::driver::{LaunchConfig, PushKernelArg};
@@ -19,9 +19,6 @@ pub struct Scans {
 
 impl Scans {
     /// `None` if the device is not a GPU, or the kernels cannot be compiled for the shape.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub fn new(device: &Device, shape: ScanShape) -> Result<Option<Self>> {
         let (Device::Cuda(device), Some(tiling)) = (device, ScanTiling::for_shape(&shape)) else { return Ok(None) };
         let conv = kernel(device, &cuda::causal_conv(), "causal_conv")?;
@@ -30,19 +27,21 @@ impl Scans {
     }
 
     /// The convolution with its activation, `[tokens, channels]`; taps `[kernel, channels]`, bias `[channels]`.
-    ///
-    /// # Errors
-    /// If shapes do not match, or the device fails.
-    pub fn conv(&self, x: GpuColumns, taps: &Tensor, bias: &Tensor, places: &ScanPlaces) -> Result<Tensor> {
-        without_gradients([x.0, taps, bias])?;
-        let ((tokens, stride), (kernel, channels)) = (x.0.dims2()?, taps.dims2()?);
+    pub fn conv(&self, x: Columns, taps: &Tensor, bias: &Tensor, places: &ScanPlaces) -> Result<Tensor> {
+        without_gradients([x.tensor, taps, bias])?;
+        let ((tokens, stride), (kernel, channels)) = (x.tensor.dims2()?, taps.dims2()?);
         let mismatched = bias.dims() != [channels] || places.positions.dims() != [tokens] || tokens * channels == 0;
-        if mismatched || x.1 + channels > stride {
-            bail!("convolution: input {:?} from column {} and taps {:?} do not match", x.0.shape(), x.1, taps.shape());
+        if mismatched || x.first + channels > stride {
+            bail!(
+                "convolution: input {:?} from column {} and taps {:?} do not match",
+                x.tensor.shape(),
+                x.first,
+                taps.shape()
+            );
         }
-        let held = [x.0, taps, bias].map(Tensor::storage_and_layout);
+        let held = [x.tensor, taps, bias].map(Tensor::storage_and_layout);
         let view = |i: usize, first| elements::<f32>(&held[i].0, held[i].1, first);
-        let (x, taps, bias) = (view(0, x.1)?, view(1, 0)?, view(2, 0)?);
+        let (x, taps, bias) = (view(0, x.first)?, view(1, 0)?, view(2, 0)?);
         let (storage, layout) = places.positions.storage_and_layout();
         let positions = elements::<u32>(&storage, layout, 0)?;
 
@@ -64,16 +63,14 @@ impl Scans {
     }
 
     /// The gated result of the scan, `[tokens, channels]`.
-    ///
-    /// # Errors
-    /// If shapes do not match, or the device fails.
-    pub fn scan(&self, input: &GpuScanInput, places: &ScanPlaces) -> Result<Tensor> {
-        let GpuScanInput { x, gate, time_steps, b, c, a, d, time_bias, time_limit } = *input;
+    pub fn scan(&self, columns: &ScanColumns, scan: &Scan, places: &ScanPlaces) -> Result<Tensor> {
+        let ScanColumns { x, gate, time_steps, b, c } = *columns;
+        let Scan { a, d, time_bias, time_limit, .. } = scan;
         let (shape, varying) = (self.shape, [x, gate, time_steps, b, c]);
         let (tokens, sequences) = (places.positions.dim(0)?, places.bounds.dim(0)?);
         let channels = shape.channels();
-        check_shapes(input, &shape, tokens)?;
-        let held = varying.map(|(tensor, _)| tensor.storage_and_layout());
+        check_shapes(columns, scan, &shape, tokens)?;
+        let held = varying.map(|columns| columns.tensor.storage_and_layout());
         let learned = [a, d, time_bias].map(Tensor::storage_and_layout);
         let (storage, layout) = places.bounds.storage_and_layout();
         let bounds = elements::<u32>(&storage, layout, 0)?;
@@ -86,9 +83,9 @@ impl Scans {
             block_dim: (to_u32(self.tiling.threads)?, 1, 1),
             shared_mem_bytes: 0,
         };
-        let view = |i: usize| elements::<f32>(&held[i].0, held[i].1, varying[i].1);
+        let view = |i: usize| elements::<f32>(&held[i].0, held[i].1, varying[i].first);
         let views = [view(0)?, view(1)?, view(2)?, view(3)?, view(4)?];
-        let strides = varying.map(|(tensor, _)| tensor.dims()[1] as u64);
+        let strides = varying.map(|columns| columns.tensor.dims()[1] as u64);
         let view = |i: usize| elements::<f32>(&learned[i].0, learned[i].1, 0);
         let learned = [view(0)?, view(1)?, view(2)?];
         let limits = (time_limit.0 as f32, time_limit.1 as f32);
@@ -109,15 +106,16 @@ impl Scans {
 }
 
 /// Refuses tensors that a kernel would read beyond.
-fn check_shapes(input: &GpuScanInput, shape: &ScanShape, tokens: usize) -> Result<()> {
-    let GpuScanInput { x, gate, time_steps, b, c, a, d, time_bias, .. } = *input;
+fn check_shapes(columns: &ScanColumns, scan: &Scan, shape: &ScanShape, tokens: usize) -> Result<()> {
+    let ScanColumns { x, gate, time_steps, b, c } = *columns;
+    let Scan { a, d, time_bias, .. } = scan;
     let varying = [x, gate, time_steps, b, c];
-    without_gradients(varying.map(|(tensor, _)| tensor).into_iter().chain([a, d, time_bias]))?;
+    without_gradients(varying.map(|columns| columns.tensor).into_iter().chain([a, d, time_bias]))?;
     let (channels, steps, mixing) = (shape.channels(), shape.time_steps(), shape.mixing_width());
     if tokens * channels == 0 || !shape.heads.is_multiple_of(shape.groups) {
         bail!("scan: {tokens} tokens and {shape:?} do not match");
     }
-    for ((tensor, first), width) in varying.into_iter().zip([channels, channels, steps, mixing, mixing]) {
+    for (Columns { tensor, first }, width) in varying.into_iter().zip([channels, channels, steps, mixing, mixing]) {
         let (rows, stride) = tensor.dims2()?;
         if rows != tokens || first + width > stride {
             bail!("scan: {tokens} tokens and {width} columns from column {first} exceed {:?}", tensor.shape());

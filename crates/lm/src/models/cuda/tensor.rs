@@ -27,9 +27,6 @@ pub struct TensorAddress<'a> {
 }
 
 impl<'a> TensorAddress<'a> {
-    /// # Errors
-    /// If the tensor is not contiguous, has another number of elements than `count`, or another type than f32, f16 and
-    /// bf16.
     pub fn new((storage, layout): Operand<'a>, count: usize, stream: &'a CudaStream) -> Result<Self> {
         let Some((first, _)) = layout.contiguous_offsets().filter(|(first, end)| end - first == count) else {
             bail!("a GPU kernel needs {count} contiguous elements, got {layout:?}");
@@ -45,9 +42,6 @@ impl<'a> TensorAddress<'a> {
     }
 
     /// As [`TensorAddress::new`], of a tensor in f32.
-    ///
-    /// # Errors
-    /// If it has another type, and as for [`TensorAddress::new`].
     pub fn f32(tensor: Operand<'a>, count: usize, stream: &'a CudaStream) -> Result<Self> {
         let elements = Self::new(tensor, count, stream)?;
         match elements.dtype {

@@ -74,9 +74,6 @@ fn idle() -> MutexGuard<'static, HashMap<DeviceId, Vec<Buffer>>> {
 }
 
 /// The values as a tensor `[values]` on the device; the copy is queued there.
-///
-/// # Errors
-/// If the device fails.
 pub fn upload(values: &[u32], device: &Device) -> Result<Tensor> {
     let Device::Cuda(gpu) = device else { return Tensor::new(values, device) };
     if values.is_empty() {
@@ -102,9 +99,6 @@ pub struct ReadBack {
 
 impl ReadBack {
     /// Queues the copy of a contiguous tensor of f32 on a GPU.
-    ///
-    /// # Errors
-    /// If the tensor is another, or the device fails.
     pub fn queue(numbers: &Tensor) -> Result<Self> {
         let gpu = numbers.device().as_cuda_device()?;
         let (storage, layout) = numbers.storage_and_layout();
@@ -116,9 +110,6 @@ impl ReadBack {
     }
 
     /// Waits for everything that was queued up to the copy, and gives the numbers.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub fn wait(&self) -> Result<Vec<f32>> {
         let Some(Buffer { memory, copied }) = &self.buffer else { return Ok(Vec::new()) };
         copied.synchronize().w()?;

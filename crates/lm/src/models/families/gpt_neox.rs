@@ -1,19 +1,14 @@
 //! GPT-NeoX and Pythia (Black et al. 2022; Biderman et al. 2023).
 
-use super::network::{Family, FamilyKind};
-use super::rope::{RopeKeys, rotary};
-use super::shape::{activation, even_heads};
-use crate::models::arch::{Arch, Biases, HeadArch, Positions, Residual, Sizes};
+use super::keys::{RopeKeys, activation, even_sizes, rotary};
+use crate::models::arch::{Arch, Biases, HeadArch, Positions, Residual};
 use crate::models::config_reader::ConfigReader;
 use crate::models::error::ModelError;
 use crate::models::storage::{Layout, Storage};
 use candle_core::{Result, Tensor};
 
-/// The family's entry in the table of families.
-pub const FAMILY: Family = Family { model_type: "gpt_neox", kind: FamilyKind::Decoder { arch, storage: STORAGE } };
-
 /// transformers names the head `embed_out` on disk and `lm_head` in memory.
-const STORAGE: Storage = Storage {
+pub const STORAGE: Storage = Storage {
     roots: &["gpt_neox."],
     names: &[
         ("embedding", &["embed_in"]),
@@ -31,25 +26,16 @@ const STORAGE: Storage = Storage {
 
 const ROPE: RopeKeys = RopeKeys { theta: "rotary_emb_base", fraction: Some(("rotary_pct", 0.25)) };
 
-fn arch(config: &mut ConfigReader) -> std::result::Result<Arch, ModelError> {
-    let (hidden, heads) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
-    let head_dim = even_heads(config, "num_attention_heads", hidden, heads)?;
-    let sizes = Sizes {
-        vocab: config.count("vocab_size")?,
-        hidden,
-        layers: config.layers("num_hidden_layers")?,
-        heads,
-        kv_heads: heads,
-        head_dim,
-        inner: config.count("intermediate_size")?,
-        context: config.context("max_position_embeddings", 2048)?,
-    };
+pub fn arch(config: &mut ConfigReader) -> std::result::Result<Arch, ModelError> {
+    let keys = ["hidden_size", "num_attention_heads", "num_hidden_layers"];
+    let sizes =
+        even_sizes(config, keys, ("max_position_embeddings", 2048), |config, _| config.count("intermediate_size"))?;
     let parallel = config.flag_or("use_parallel_residual", true)?;
     let attention = config.flag_or("attention_bias", true)?;
     Ok(Arch {
         norm_eps: config.positive("layer_norm_eps")?.unwrap_or(1e-5),
         residual: if parallel { Residual::Parallel } else { Residual::Pre },
-        positions: Positions::Rotary(rotary(config, head_dim, ROPE)?),
+        positions: Positions::Rotary(rotary(config, sizes.head_dim, ROPE)?),
         activation: activation(config, "hidden_act", "gelu")?,
         biases: Biases { qkv: attention, attention_out: attention, mlp: true, head: false },
         head: HeadArch { tied: config.flag_or("tie_word_embeddings", false)?, soft_cap: None },
@@ -58,9 +44,6 @@ fn arch(config: &mut ConfigReader) -> std::result::Result<Arch, ModelError> {
 }
 
 /// A canonical tensor with its name and row order on disk, for saving a trained model.
-///
-/// # Errors
-/// If the tensor is not one of this family, or does not have the shape that its name requires.
 pub fn to_hub(arch: &Arch, canonical: &str, tensor: Tensor) -> Result<(String, Tensor)> {
     let Some(name) = STORAGE.candidates(canonical).into_iter().flatten().next() else {
         candle_core::bail!("`{canonical}` is not a tensor of GPT-NeoX")

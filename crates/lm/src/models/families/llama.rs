@@ -1,56 +1,41 @@
 //! LLaMA (Touvron et al. 2023) and the families that differ from it in a few properties, each an entry of a table.
 
-use super::network::{Family, FamilyKind};
-use super::rope::{RopeKeys, USUAL, rotary};
-use super::shape::activation;
-use super::windows::{Windows, windows};
+use super::keys::activation;
+use super::keys::{RopeKeys, USUAL, rotary};
 use crate::models::arch::{
     Arch, Attention, Biases, Embedding, HeadArch, NormKind, Positions, QueryKeyNorm, Residual, Sizes,
 };
 use crate::models::config_reader::ConfigReader;
 use crate::models::error::ModelError;
 use crate::models::storage::{Layout, Storage};
+use serde_json::Value;
 
-/// LLaMA 1 to 3, Mistral (Jiang et al. 2023), Qwen 2 and 3 (Yang et al. 2024, 2025), Phi 3
-/// (Abdin et al. 2024), Gemma 2 (Riviere et al. 2024).
-pub const FAMILIES: &[Family] = &[
-    Family { model_type: "llama", kind: FamilyKind::Decoder { arch: |c| arch(c, LLAMA), storage: STORAGE } },
-    Family {
-        model_type: "mistral",
-        kind: FamilyKind::Decoder {
-            arch: |c| arch(c, LlamaVariant { windows: Windows::EveryLayer { default: Some(4096) }, ..LLAMA }),
-            storage: STORAGE,
-        },
-    },
-    Family {
-        model_type: "qwen2",
-        kind: FamilyKind::Decoder {
-            arch: |c| arch(c, LlamaVariant { qkv_bias: Bias::Always, windows: Windows::FromLayer, ..LLAMA }),
-            storage: STORAGE,
-        },
-    },
-    Family {
-        model_type: "qwen3",
-        kind: FamilyKind::Decoder {
-            arch: |c| {
-                let query_key_norm = Some(QueryKeyNorm::Head);
-                arch(c, LlamaVariant { query_key_norm, windows: Windows::FromLayer, ..LLAMA })
-            },
-            storage: STORAGE,
-        },
-    },
-    Family {
-        model_type: "phi3",
-        kind: FamilyKind::Decoder {
-            arch: |c| {
-                let rope = RopeKeys { fraction: Some(("partial_rotary_factor", 1.0)), ..USUAL };
-                arch(c, LlamaVariant { rope, eps: 1e-5, windows: Windows::EveryLayer { default: None }, ..LLAMA })
-            },
-            storage: STORAGE,
-        },
-    },
-    Family { model_type: "gemma2", kind: FamilyKind::Decoder { arch: gemma2, storage: GEMMA2_STORAGE } },
-];
+/// LLaMA 1 to 3.
+pub fn llama(config: &mut ConfigReader) -> Result<Arch, ModelError> {
+    arch(config, LLAMA)
+}
+
+/// Jiang et al. 2023.
+pub fn mistral(config: &mut ConfigReader) -> Result<Arch, ModelError> {
+    arch(config, LlamaVariant { windows: Windows::EveryLayer { default: Some(4096) }, ..LLAMA })
+}
+
+/// Yang et al. 2024.
+pub fn qwen2(config: &mut ConfigReader) -> Result<Arch, ModelError> {
+    arch(config, LlamaVariant { qkv_bias: Bias::Always, windows: Windows::FromLayer, ..LLAMA })
+}
+
+/// Yang et al. 2025.
+pub fn qwen3(config: &mut ConfigReader) -> Result<Arch, ModelError> {
+    let query_key_norm = Some(QueryKeyNorm::Head);
+    arch(config, LlamaVariant { query_key_norm, windows: Windows::FromLayer, ..LLAMA })
+}
+
+/// Abdin et al. 2024.
+pub fn phi3(config: &mut ConfigReader) -> Result<Arch, ModelError> {
+    let rope = RopeKeys { fraction: Some(("partial_rotary_factor", 1.0)), ..USUAL };
+    arch(config, LlamaVariant { rope, eps: 1e-5, windows: Windows::EveryLayer { default: None }, ..LLAMA })
+}
 
 /// The properties in which families related to LLaMA differ.
 #[derive(Clone, Copy)]
@@ -81,7 +66,7 @@ const LLAMA: LlamaVariant = LlamaVariant {
     tied: false,
 };
 
-const STORAGE: Storage = Storage {
+pub const STORAGE: Storage = Storage {
     roots: &["model."],
     names: &[
         ("embedding", &["embed_tokens"]),
@@ -102,7 +87,7 @@ const STORAGE: Storage = Storage {
 };
 
 /// Gemma has norms around each branch.
-const GEMMA2_STORAGE: Storage = Storage {
+pub const GEMMA2_STORAGE: Storage = Storage {
     names: &[
         ("embedding", &["embed_tokens"]),
         ("layers.*.attention_norm", &["layers.*.input_layernorm"]),
@@ -168,8 +153,8 @@ fn sizes(config: &mut ConfigReader) -> Result<Sizes, ModelError> {
     })
 }
 
-/// Gemma 2: scaled embeddings, norms around each branch, windows in every other layer, soft caps.
-fn gemma2(config: &mut ConfigReader) -> Result<Arch, ModelError> {
+/// Gemma 2 (Riviere et al. 2024): scaled embeddings, norms around each branch, windows in every other layer, soft caps.
+pub fn gemma2(config: &mut ConfigReader) -> Result<Arch, ModelError> {
     let gate_activation = activation(config, "hidden_activation", "gelu_pytorch_tanh")?;
     // Old files contain `hidden_act` as well, which the family's own code ignores in favour of `hidden_activation`.
     config.must_be("use_bidirectional_attention", false)?;
@@ -188,5 +173,72 @@ fn gemma2(config: &mut ConfigReader) -> Result<Arch, ModelError> {
         activation: gate_activation,
         head: HeadArch { soft_cap: config.positive_or_null("final_logit_softcapping", 30.0)?, ..like_llama.head },
         ..like_llama
+    })
+}
+
+/// Which layers attend only to `sliding_window` keys if the configuration does not list `layer_types`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Windows {
+    /// None; the keys have no meaning and are refused.
+    Never,
+    /// All (Mistral), with the default for an absent `sliding_window`.
+    EveryLayer { default: Option<usize> },
+    /// The layers from `max_window_layers`, and only with `use_sliding_window` (Qwen).
+    FromLayer,
+    /// The first, the third and so on (Gemma 2).
+    EveryOther,
+}
+
+/// The window of each layer.
+pub fn windows(config: &mut ConfigReader, layers: usize, rule: Windows) -> Result<Vec<Option<usize>>, ModelError> {
+    if rule == Windows::Never {
+        return Ok(vec![None; layers]);
+    }
+    let default = if let Windows::EveryLayer { default } = rule { default } else { Some(4096) };
+    let window = config.count_or_null("sliding_window", default)?;
+    // An older name that some files contain in addition.
+    if let (Some(window), Some(_)) = (window, config.get("sliding_window_size"))
+        && config.count("sliding_window_size")? != window
+    {
+        return Err(config.error("sliding_window_size", format!("differs from sliding_window {window}")));
+    }
+    let switched_on = rule != Windows::FromLayer || config.flag_or("use_sliding_window", false)?;
+    let window = window.filter(|_| switched_on);
+    let first = first_sliding_layer(config, rule)?;
+    let slides = listed_layers(config, layers)?.unwrap_or_else(|| {
+        let by_rule = |layer: usize| match rule {
+            Windows::FromLayer => layer as u64 >= first,
+            Windows::EveryOther => layer.is_multiple_of(2),
+            Windows::EveryLayer { .. } => true,
+            Windows::Never => false,
+        };
+        (0..layers).map(by_rule).collect()
+    });
+    Ok(slides.into_iter().map(|slides| window.filter(|_| slides)).collect())
+}
+
+/// The value of `max_window_layers`, which only [`Windows::FromLayer`] uses.
+fn first_sliding_layer(config: &mut ConfigReader, rule: Windows) -> Result<u64, ModelError> {
+    match config.get("max_window_layers").filter(|_| rule == Windows::FromLayer) {
+        None => Ok(28),
+        Some(layers) => layers.as_u64().ok_or_else(|| {
+            config.error("max_window_layers", format!("expected a non-negative integer, found {layers}"))
+        }),
+    }
+}
+
+/// For each layer whether `layer_types` gives it a window; `None` if the key is absent.
+fn listed_layers(config: &mut ConfigReader, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
+    let Some(list) = config.get("layer_types") else { return Ok(None) };
+    let slides = |kind: &Value| match kind.as_str()? {
+        "full_attention" => Some(false),
+        "sliding_attention" => Some(true),
+        _ => None,
+    };
+    let kinds = list.as_array().filter(|kinds| kinds.len() == layers);
+    let slides = kinds.and_then(|kinds| kinds.iter().map(slides).collect::<Option<Vec<_>>>());
+    slides.map(Some).ok_or_else(|| {
+        let expected = format!("expected a list of {layers} entries, full_attention or sliding_attention");
+        config.error("layer_types", format!("{expected}, found {list}"))
     })
 }

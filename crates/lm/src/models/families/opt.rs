@@ -1,18 +1,14 @@
 //! OPT (Zhang et al. 2022), including OPT-350m, with norms after each branch and projections around a narrower
 //! embedding.
 
-use super::network::{Family, FamilyKind};
-use super::shape::{activation, even_heads};
-use crate::models::arch::{Arch, Biases, Embedding, HeadArch, Positions, Residual, Sizes};
+use super::keys::{activation, even_sizes};
+use crate::models::arch::{Arch, Biases, Embedding, HeadArch, Positions, Residual};
 use crate::models::config_reader::ConfigReader;
 use crate::models::error::ModelError;
 use crate::models::storage::{Layout, Storage};
 
-/// The family's entry in the table of families.
-pub const FAMILY: Family = Family { model_type: "opt", kind: FamilyKind::Decoder { arch, storage: STORAGE } };
-
 /// Published files use either root. A layer's `final_layer_norm` precedes its MLP.
-const STORAGE: Storage = Storage {
+pub const STORAGE: Storage = Storage {
     roots: &["model.decoder.", "decoder."],
     names: &[
         ("embedding", &["embed_tokens"]),
@@ -34,25 +30,16 @@ const STORAGE: Storage = Storage {
 /// Positions 0 and 1 of the table are reserved for padding.
 const FIRST_POSITION: usize = 2;
 
-fn arch(config: &mut ConfigReader) -> Result<Arch, ModelError> {
-    let (hidden, heads) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
-    let sizes = Sizes {
-        vocab: config.count("vocab_size")?,
-        hidden,
-        layers: config.layers("num_hidden_layers")?,
-        heads,
-        kv_heads: heads,
-        head_dim: even_heads(config, "num_attention_heads", hidden, heads)?,
-        inner: config.count("ffn_dim")?,
-        context: config.context("max_position_embeddings", 2048)?,
-    };
+pub fn arch(config: &mut ConfigReader) -> Result<Arch, ModelError> {
+    let keys = ["hidden_size", "num_attention_heads", "num_hidden_layers"];
+    let sizes = even_sizes(config, keys, ("max_position_embeddings", 2048), |config, _| config.count("ffn_dim"))?;
     config.must_be("layer_norm_elementwise_affine", true)?;
     let before = config.flag_or("do_layer_norm_before", true)?;
     let no_final_norm = config.flag_or("_remove_final_layer_norm", false)?;
-    let width = config.count_or("word_embed_proj_dim", hidden)?;
+    let width = config.count_or("word_embed_proj_dim", sizes.hidden)?;
     let bias = config.flag_or("enable_bias", true)?;
     Ok(Arch {
-        embedding: Embedding { projected: (width != hidden).then_some(width), scale: None },
+        embedding: Embedding { projected: (width != sizes.hidden).then_some(width), scale: None },
         positions: Positions::Learned { offset: FIRST_POSITION },
         residual: if before { Residual::Pre } else { Residual::Post },
         final_norm: before && !no_final_norm,

@@ -3,7 +3,7 @@
 
 use super::tensor::{Head, join_tiles, tiles};
 use crate::models::cuda::{self, LogitRows, ReadBack, RowStatistics};
-use crate::models::pending::Pending;
+use crate::models::model::Pending;
 use candle_core::{DType, Result, Tensor, bail};
 use kernels::cuda::ROW_NUMBERS;
 use kernels::row_statistics::Partial;

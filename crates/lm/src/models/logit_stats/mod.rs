@@ -19,7 +19,7 @@ pub use tensor::Head;
 use super::batch::{BatchStats, PackedBatch};
 use super::cuda::{RowStatistics, upload};
 use super::error::ModelError;
-use super::pending::Pending;
+use super::model::Pending;
 use candle_core::{DType, Device, Result, Tensor};
 use mia::TokenStats;
 
@@ -49,9 +49,6 @@ pub fn scored_stats(
 }
 
 /// Statistics of the token `targets[i]` that follows row i of `hidden` `[rows, hidden]`.
-///
-/// # Errors
-/// If the device fails, or a target is outside the vocabulary.
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> std::result::Result<Vec<TokenStats>, ModelError> {
     begin_logit_stats(hidden, head, targets)?.wait()
 }

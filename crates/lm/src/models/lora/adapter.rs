@@ -11,8 +11,9 @@ use crate::models::storage::Storage;
 use crate::models::weights::Weights;
 use candle_core::{DType, Device, Tensor};
 use mia::texts::TextDigest;
+use safetensors::tensor::TensorView;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use strum::VariantArray;
 
 /// The file of settings.
@@ -68,9 +69,6 @@ impl Adapter {
     }
 
     /// The changes on a device and in the form of their base.
-    ///
-    /// # Errors
-    /// If the device has no memory for them.
     pub fn load(&self, form: Form, dtype: DType, device: &Device) -> Result<LoadedAdapter, ModelError> {
         // The fused form computes in f32, whatever the weights are stored in.
         let dtype = if form.is_fused() { DType::F32 } else { dtype };
@@ -211,4 +209,34 @@ fn read(tensors: &Weights, name: &str, shape: [usize; 2]) -> Result<Tensor, Mode
         return Err(error(format!("element {index} is {}", values[index])));
     }
     Ok(Tensor::from_vec(values, &shape, &Device::Cpu)?)
+}
+
+/// The files of an adapter with these tensors, `[r, in]` and `[out, r]` for each module: names and contents.
+pub fn save(
+    config: &PeftConfig,
+    transposed: bool,
+    modules: &[(&TargetModule, &Tensor, &Tensor)],
+) -> Result<[(&'static str, Vec<u8>); 2], ModelError> {
+    let mut tensors = Vec::new();
+    for (module, down, up) in modules {
+        let name = format!("{PREFIX}{}", module.name());
+        tensors.push((down_name(&name), down.dims().to_vec(), bytes(down)?));
+        tensors.push((up_name(&name), up.dims().to_vec(), bytes(up)?));
+    }
+    let failed = |error: safetensors::SafeTensorError| ModelError::Forward(format!("{TENSORS}: {error}"));
+    let views = tensors.iter().map(|(name, shape, bytes)| {
+        let view = TensorView::new(safetensors::Dtype::F32, shape.clone(), bytes)?;
+        Ok((name.as_str(), view))
+    });
+    let views = views.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    let content = safetensors::serialize(views, Some(metadata)).map_err(failed)?;
+    let settings = format!("{:#}\n", config.write(transposed)).into_bytes();
+    Ok([(CONFIG, settings), (TENSORS, content)])
+}
+
+/// The elements in row-major order, little-endian.
+fn bytes(tensor: &Tensor) -> Result<Vec<u8>, ModelError> {
+    let values: Vec<f32> = tensor.flatten_all()?.to_vec1()?;
+    Ok(values.iter().flat_map(|value| value.to_le_bytes()).collect())
 }

@@ -1,12 +1,15 @@
 //! Changes of rank r, as the decoder applies them.
 
-use super::dropout::Dropout;
 use super::target::LayerProjection;
 use crate::models::ops::{Form, Linear, Multiply, Weight};
 use candle_core::{D, Result, Tensor};
 use kernels::packed::{Isa, Products};
 use kernels::simd::Level;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::Rng;
+use std::cell::RefCell;
 use std::ops::Range;
+use std::rc::Rc;
 use strum::EnumCount;
 
 /// The change of one projection: x `[tokens, in]` to `up (down x)`, `[tokens, out]`.
@@ -50,9 +53,6 @@ impl LowRank {
     }
 
     /// `y + up (down x)`; the fused form writes into y.
-    ///
-    /// # Errors
-    /// If shapes do not match, or the device fails.
     pub fn add_to(&self, y: Tensor, x: &Tensor) -> Result<Tensor> {
         let narrow = |down: &Linear| match &self.dropout {
             Some(dropout) => down.forward(&dropout.apply(x)?, self.form),
@@ -98,9 +98,6 @@ fn precise(form: Form) -> Form {
 
 /// The up-projections of the modules of one projection, each `[its rows, r]`, as one matrix `[rows, r of all]`: a module
 /// changes its own rows by its own columns. `order` has the row on disk of each canonical row. Differentiable.
-///
-/// # Errors
-/// If shapes do not match.
 pub fn joined_up(
     modules: &[(Range<usize>, &Tensor)],
     rows: usize,
@@ -123,4 +120,34 @@ pub fn joined_up(
         None => joined,
     };
     ordered * scale
+}
+
+/// Zeroes each element with probability `share`, and scales the others by `1 / (1 - share)`. Clones draw from the same
+/// stream, so the same calls in the same order drop the same elements on every machine.
+#[derive(Clone)]
+pub struct Dropout {
+    share: f64,
+    random: Rc<RefCell<ChaCha8Rng>>,
+}
+
+impl Dropout {
+    /// `None` where nothing is dropped.
+    pub fn new(share: f64, random: ChaCha8Rng) -> Option<Self> {
+        (share > 0.0).then(|| Self { share, random: Rc::new(RefCell::new(random)) })
+    }
+
+    /// x with other elements dropped at each call.
+    pub fn apply(&self, x: &Tensor) -> Result<Tensor> {
+        let mut random = self.random.borrow_mut();
+        let kept = (1.0 / (1.0 - self.share)) as f32;
+        // 16 bits for each element: shares are hundredths, and a mask is as large as its input.
+        let limit = (self.share * 65_536.0).round() as u32;
+        let mut mask = Vec::with_capacity(x.elem_count());
+        let mut bits = 0;
+        for index in 0..x.elem_count() {
+            bits = if index % 2 == 0 { random.next_u32() } else { bits >> 16 };
+            mask.push(if bits & 0xFFFF < limit { 0.0 } else { kept });
+        }
+        x.mul(&Tensor::from_vec(mask, x.shape(), x.device())?.to_dtype(x.dtype())?)
+    }
 }

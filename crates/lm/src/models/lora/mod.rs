@@ -7,18 +7,14 @@
 //! of weights, and each projection that an adapter changes two narrow products more.
 
 mod adapter;
-mod dropout;
 mod low_rank;
 mod peft_config;
-mod save;
 mod target;
 
 #[cfg(test)]
 mod tests;
 
-pub use adapter::{Adapter, TUNED_ON, TunedOn, adapter_digest};
-pub use dropout::Dropout;
-pub use low_rank::{LayerAdapter, LoadedAdapter, LowRank, joined_up};
+pub use adapter::{Adapter, TUNED_ON, TunedOn, adapter_digest, save};
+pub use low_rank::{Dropout, LayerAdapter, LoadedAdapter, LowRank, joined_up};
 pub use peft_config::PeftConfig;
-pub use save::save;
 pub use target::{LayerProjection, TargetModule, default_targets, select, target_modules};

@@ -67,9 +67,6 @@ impl PeftConfig {
     }
 
     /// Reads the file.
-    ///
-    /// # Errors
-    /// In words, naming the key that is missing, wrong or not supported.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let value: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         let object = value.as_object().ok_or("expected a JSON object")?;

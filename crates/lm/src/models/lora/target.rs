@@ -118,9 +118,6 @@ pub fn default_targets(modules: &[TargetModule]) -> Vec<String> {
 }
 
 /// The modules that these targets name.
-///
-/// # Errors
-/// In words, where a target names none, with what there is.
 pub fn select(modules: &[TargetModule], targets: &[String]) -> Result<Vec<TargetModule>, String> {
     if let Some(nothing) = targets.iter().find(|target| !modules.iter().any(|module| module.matches(target))) {
         let mut leaves: Vec<&str> = modules.iter().filter(|module| module.layer == 0).map(TargetModule::leaf).collect();

@@ -1,6 +1,7 @@
 //! The steps of a mixer with this crate's CPU kernels.
 
-use super::steps::{Columns, Conv, RmsNorm, Scan, ScanColumns};
+use super::steps::{Conv, RmsNorm};
+use crate::models::cuda::{Columns, Scan, ScanColumns};
 use candle_core::{Device, Result, Storage, Tensor, bail};
 use kernels::gemm::MatrixView;
 use kernels::scan::{ScanInput, ScanWeights, selective_scan};

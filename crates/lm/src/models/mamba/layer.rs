@@ -1,15 +1,14 @@
 //! One layer: its tensors and the order of its steps. The steps themselves are in [`super::fused`], [`super::plain`]
-//! and [`super::gpu`].
+//! and the kernels of a GPU.
 
 use super::arch::{Generation, MambaArch};
 use super::plan::MixerPlan;
-use super::steps::{Columns, Conv, RmsNorm, Scan, ScanColumns};
+use super::steps::{Conv, RmsNorm};
+use crate::models::cuda::{Columns, Scan, ScanColumns};
 use crate::models::error::ModelError;
-use crate::models::ops::{Form, Linear};
-use crate::models::source::{TensorSource, linear};
+use crate::models::ops::{Form, Linear, TensorSource};
 use candle_core::{Result, Tensor};
 
-/// One layer of a Mamba model.
 pub struct MambaLayer {
     norm: RmsNorm,
     in_proj: Linear,
@@ -37,10 +36,10 @@ impl MambaLayer {
         let selection = match arch.generation {
             Generation::Mamba { time_step_rank } => {
                 let x_width = time_step_rank + 2 * arch.state_size;
-                let x_proj = linear(&name("x_proj"), [x_width, inner], false, form, source)?;
+                let x_proj = Linear::load(&name("x_proj"), [x_width, inner], false, form, source)?;
                 MambaSelection::Mamba {
                     x_proj,
-                    time_proj: linear(&name("time_proj"), [inner, time_step_rank], false, form, source)?,
+                    time_proj: Linear::load(&name("time_proj"), [inner, time_step_rank], false, form, source)?,
                 }
             }
             Generation::Mamba2 { groups, .. } => MambaSelection::Mamba2 {
@@ -49,11 +48,11 @@ impl MambaLayer {
         };
         Ok(Self {
             norm: RmsNorm::new(&name("norm"), hidden, 1, arch.norm_eps, source)?,
-            in_proj: linear(&name("in_proj"), [arch.in_width(), hidden], bias, form, source)?,
+            in_proj: Linear::load(&name("in_proj"), [arch.in_width(), hidden], bias, form, source)?,
             conv: conv(&name("conv"), arch, source)?,
             selection,
             scan: scan(&name, arch, source)?,
-            out_proj: linear(&name("out_proj"), [hidden, inner], bias, form, source)?,
+            out_proj: Linear::load(&name("out_proj"), [hidden, inner], bias, form, source)?,
         })
     }
 

@@ -4,9 +4,7 @@
 //! a selective scan over time and projects back. All of it is in f32, as in transformers.
 
 pub mod arch;
-pub mod config;
 mod fused;
-mod gpu;
 mod layer;
 mod plain;
 mod plan;
@@ -23,9 +21,8 @@ use super::error::ModelError;
 use super::logit_stats::{Head, scored_stats};
 use super::lora::LoadedAdapter;
 use super::model::CausalLm;
-use super::ops::{Form, Weight};
-use super::pending::Pending;
-use super::source::{TensorSource, embedding};
+use super::model::Pending;
+use super::ops::{Form, TensorSource, Weight};
 use candle_core::{Device, Tensor};
 use layer::MambaLayer;
 use plan::MixerPlan;
@@ -51,12 +48,9 @@ pub struct Mamba {
 
 impl Mamba {
     /// Builds the model from a source of tensors.
-    ///
-    /// # Errors
-    /// Whatever the source returns for a tensor that it does not have in the requested shape, or if the device fails.
     pub fn new(arch: MambaArch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
         let shape = [arch.vocab_size, arch.hidden_size];
-        let (embedding, tied) = embedding(arch.tied_head, &shape, form, source)?;
+        let (embedding, tied) = Weight::embedding(arch.tied_head, shape, form, source)?;
         let layers =
             (0..arch.layers).map(|i| MambaLayer::new(&arch, i, form, source)).collect::<Result<_, ModelError>>()?;
         let final_norm = RmsNorm::new("final_norm", arch.hidden_size, 1, arch.norm_eps, source)?;

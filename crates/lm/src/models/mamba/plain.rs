@@ -1,9 +1,10 @@
 //! The steps of a mixer in candle's differentiable operations, on any device. Around the convolution and the scan,
 //! sequences are padded at the end to the longest one; since both are causal, the padding affects nothing.
 
-use super::steps::{Columns, Conv, RmsNorm, Scan, ScanColumns};
+use super::steps::{Conv, RmsNorm};
 use crate::models::batch::PackedBatch;
 use crate::models::cuda::upload;
+use crate::models::cuda::{Columns, Scan, ScanColumns};
 use candle_core::{D, Device, Result, Tensor};
 use kernels::scan::TimeStep;
 use kernels::sigmoid::LN_1P_TERMS;

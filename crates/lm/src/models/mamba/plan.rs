@@ -1,9 +1,10 @@
-//! Selects the implementation of a mixer's steps: [`super::fused`], [`super::plain`] or [`super::gpu`].
+//! Selects the implementation of a mixer's steps: [`super::fused`], [`super::plain`] or kernels of a GPU.
 
-use super::steps::{Columns, Conv, RmsNorm, Scan, ScanColumns};
-use super::{fused, gpu, plain};
+use super::steps::{Conv, RmsNorm};
+use super::{fused, plain};
 use crate::models::batch::PackedBatch;
-use crate::models::cuda::Scans;
+use crate::models::cuda::{Columns, Scan, ScanColumns};
+use crate::models::cuda::{ScanPlaces, Scans};
 use crate::models::ops::{Form, Multiply};
 use candle_core::{DType, Result, Tensor, bail};
 
@@ -16,18 +17,15 @@ pub enum MixerPlan<'a> {
     },
     Plain(plain::Padding),
     /// Kernels for the convolution and the scan, and candle's operations for norms.
-    Gpu(gpu::Kernels<'a>),
+    Gpu(&'a Scans, ScanPlaces),
 }
 
 impl<'a> MixerPlan<'a> {
     /// For a batch whose first hidden states are `x`.
-    ///
-    /// # Errors
-    /// If the form lacks its kernels, or the device fails.
     pub fn new(form: Form, batch: &'a PackedBatch, scans: Option<&'a Scans>, x: &Tensor) -> Result<Self> {
         Ok(match (form, scans) {
             (Form::Fused(multiply), _) => Self::Fused { batch, positions: batch.positions(), multiply },
-            (Form::Gpu(_), Some(scans)) => Self::Gpu(gpu::Kernels::new(scans, batch, x.device())?),
+            (Form::Gpu(_), Some(scans)) => Self::Gpu(scans, ScanPlaces::new(batch, x.device())?),
             (Form::Gpu(_), None) => bail!("there are no kernels for this scan on this device"),
             (Form::Plain, _) => Self::Plain(plain::Padding::new(batch, x.device())?),
         })
@@ -36,7 +34,7 @@ impl<'a> MixerPlan<'a> {
     pub fn form(&self) -> Form {
         match self {
             Self::Fused { multiply, .. } => Form::Fused(*multiply),
-            Self::Gpu(_) => Form::Gpu(DType::F32),
+            Self::Gpu(..) => Form::Gpu(DType::F32),
             Self::Plain(_) => Form::Plain,
         }
     }
@@ -45,7 +43,7 @@ impl<'a> MixerPlan<'a> {
         match self {
             Self::Fused { positions, .. } => fused::conv(x, conv, positions),
             Self::Plain(padding) => plain::conv(x, conv, padding),
-            Self::Gpu(kernels) => kernels.conv(x, conv),
+            Self::Gpu(scans, places) => scans.conv(x, &conv.taps, &conv.bias, places),
         }
     }
 
@@ -53,7 +51,7 @@ impl<'a> MixerPlan<'a> {
         match self {
             Self::Fused { batch, .. } => fused::scan(columns, scan, &batch.sequences),
             Self::Plain(padding) => plain::scan(columns, scan, padding),
-            Self::Gpu(kernels) => kernels.scan(columns, scan),
+            Self::Gpu(scans, places) => scans.scan(columns, scan, places),
         }
     }
 }

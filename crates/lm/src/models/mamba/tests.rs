@@ -1,7 +1,7 @@
 //! Reading and refusal of configurations.
 
+use super::arch as config;
 use super::arch::{Generation, MambaArch};
-use super::config;
 use crate::models::config_reader::ConfigReader;
 use crate::models::error::ModelError;
 use serde_json::{Value, json};

@@ -1,19 +1,11 @@
 //! BERT (Devlin et al. 2019) with the head it was pre-trained with.
 
-use super::blueprint::{Blueprint, MaskedNetwork, widths};
-use super::shape::EncoderShape;
+use super::{Blueprint, EncoderShape, widths};
 use crate::models::config_reader::ConfigReader;
 use crate::models::error::ModelError;
-use candle_core::{Result, Tensor};
 use candle_transformers::models::bert::{BertForMaskedLM, Config, HiddenAct};
 
-impl MaskedNetwork for BertForMaskedLM {
-    fn logits(&self, ids: &Tensor) -> Result<Tensor> {
-        self.forward(ids, &ids.zeros_like()?, None)
-    }
-}
-
-pub fn blueprint(config: &mut ConfigReader) -> std::result::Result<Blueprint, ModelError> {
+pub fn blueprint(config: &mut ConfigReader) -> Result<Blueprint, ModelError> {
     let (hidden_size, heads) = widths(config)?;
     config.must_be("is_decoder", false)?;
     config.must_be("add_cross_attention", false)?;
@@ -42,12 +34,15 @@ pub fn blueprint(config: &mut ConfigReader) -> std::result::Result<Blueprint, Mo
     Ok(Blueprint {
         shape,
         names: if tied { tied_names } else { untied_names },
-        ignored,
-        build: Box::new(move |vb| Ok(Box::new(BertForMaskedLM::load(vb, &parsed)?))),
+        ignores: ignored,
+        build: Box::new(move |vb| {
+            let model = BertForMaskedLM::load(vb, &parsed)?;
+            Ok(Box::new(move |ids| model.forward(ids, &ids.zeros_like()?, None)))
+        }),
     })
 }
 
-fn activation(config: &mut ConfigReader) -> std::result::Result<HiddenAct, ModelError> {
+fn activation(config: &mut ConfigReader) -> Result<HiddenAct, ModelError> {
     match config.text_or("hidden_act", "gelu")? {
         "gelu" => Ok(HiddenAct::Gelu),
         "gelu_new" | "gelu_pytorch_tanh" => Ok(HiddenAct::GeluApproximate),

@@ -1,10 +1,9 @@
 //! ModernBERT (Warner et al. 2024), in the configuration format of the Hub and in that of transformers 5.
 
-use super::blueprint::{Blueprint, MaskedNetwork, widths};
-use super::shape::EncoderShape;
+use super::{Blueprint, EncoderShape, widths};
 use crate::models::config_reader::ConfigReader;
 use crate::models::error::ModelError;
-use candle_core::{DType, Result, Tensor};
+use candle_core::DType;
 use candle_transformers::models::modernbert::{Config, ModernBertForMaskedLM};
 use serde_json::Value;
 
@@ -29,13 +28,7 @@ const NEUTRAL: [&str; 12] = [
 /// a model is loaded, whatever the weights are. 64 times the number in published models.
 const MOST_ROTATIONS: usize = 1 << 25;
 
-impl MaskedNetwork for ModernBertForMaskedLM {
-    fn logits(&self, ids: &Tensor) -> Result<Tensor> {
-        self.forward(ids, &ids.ones_like()?.to_dtype(DType::F32)?)
-    }
-}
-
-pub fn blueprint(config: &mut ConfigReader) -> std::result::Result<Blueprint, ModelError> {
+pub fn blueprint(config: &mut ConfigReader) -> Result<Blueprint, ModelError> {
     refuse_unsupported(config)?;
     let (hidden_size, heads) = widths(config)?;
     if !(hidden_size / heads).is_multiple_of(2) {
@@ -71,20 +64,21 @@ pub fn blueprint(config: &mut ConfigReader) -> std::result::Result<Blueprint, Mo
     Ok(Blueprint {
         shape,
         names,
-        ignored: |name| name == "decoder.weight",
+        ignores: |name| name == "decoder.weight",
         build: Box::new(move |vb| {
             // candle takes a missing norm for one that the layer does not have, and allocates the layers before it
             // looks for the first norm; only the first layer has none.
             for layer in 1..layers {
                 vb.get(hidden_size, &format!("model.layers.{layer}.attn_norm.weight"))?;
             }
-            Ok(Box::new(ModernBertForMaskedLM::load(vb, &parsed)?))
+            let model = ModernBertForMaskedLM::load(vb, &parsed)?;
+            Ok(Box::new(move |ids| model.forward(ids, &ids.ones_like()?.to_dtype(DType::F32)?)))
         }),
     })
 }
 
 /// Refuses values of keys that would change the forward pass of candle's implementation.
-fn refuse_unsupported(config: &mut ConfigReader) -> std::result::Result<(), ModelError> {
+fn refuse_unsupported(config: &mut ConfigReader) -> Result<(), ModelError> {
     for key in NEUTRAL {
         config.get(key);
     }
@@ -112,7 +106,7 @@ fn names(name: &str) -> Vec<String> {
 }
 
 /// The interval at which a layer attends to the whole text; a list of layer types must agree with it.
-fn full_attention_interval(config: &mut ConfigReader, layers: usize) -> std::result::Result<usize, ModelError> {
+fn full_attention_interval(config: &mut ConfigReader, layers: usize) -> Result<usize, ModelError> {
     let interval = config.count_or("global_attn_every_n_layers", 3)?;
     let kind = |layer: usize| if layer.is_multiple_of(interval) { "full_attention" } else { "sliding_attention" };
     let Some(types) = config.get("layer_types") else { return Ok(interval) };
@@ -127,7 +121,7 @@ fn full_attention_interval(config: &mut ConfigReader, layers: usize) -> std::res
 }
 
 /// The bases of the rotary positions in layers that attend to the whole text and in those that attend to a window.
-fn thetas(config: &mut ConfigReader) -> std::result::Result<(f64, f64), ModelError> {
+fn thetas(config: &mut ConfigReader) -> Result<(f64, f64), ModelError> {
     if let Some(scaling) = config.get("rope_scaling") {
         return Err(config.error("rope_scaling", format!("scaled rotary positions are not supported, found {scaling}")));
     }

@@ -1,7 +1,7 @@
 //! Access to the elements of tensors, and operations that several others share.
 
 use crate::models::cuda;
-use candle_core::{CpuStorage, DType, Layout, Result, Storage, Tensor, bail};
+use candle_core::{CpuStorage, DType, Device, Layout, Result, Storage, Tensor, bail};
 
 /// Converts a tensor to a type wide enough for sums: f32 for the half types, otherwise unchanged.
 pub fn wide(x: &Tensor) -> Result<Tensor> {
@@ -48,13 +48,36 @@ fn dtype_of(storage: &CpuStorage) -> DType {
 
 /// `left right`, or `left right^T`, by matrices of the last two dimensions; differentiable where gradients are tracked.
 /// f32 is not rounded on the way on any device, which candle's product allows on a GPU.
-///
-/// # Errors
-/// If shapes do not match, or the device fails.
 pub fn product(left: &Tensor, right: &Tensor, is_transposed: bool) -> Result<Tensor> {
     match left.device().is_cuda() && !left.track_op() && !right.track_op() {
         true => cuda::product(left, right, is_transposed, left.dtype()),
         false if is_transposed => left.matmul(&right.t()?),
         false => left.matmul(right),
     }
+}
+
+/// Returns true if x has a gradient, and the weights have none, in a form that kernels compute gradients in: something
+/// else than weights is tuned on the CPU. candle would compute gradients of the weights as well, and its element-wise
+/// operations run on one thread.
+pub(super) fn is_tuned(x: &Tensor, weights: &[Option<&Tensor>]) -> bool {
+    let is_f32 = |tensor: &Tensor| tensor.dtype() == DType::F32 && tensor.device().is_cpu();
+    let is_frozen = |weight: &&Tensor| is_f32(weight) && !weight.track_op();
+    x.track_op() && is_f32(x) && x.rank() == 2 && weights.iter().flatten().all(is_frozen)
+}
+
+/// Calls `write` with room for the gradient of x, the elements of x, and those of the gradient of its result.
+pub(super) fn gradient_of(
+    x: &Tensor,
+    gradient: &Tensor,
+    write: impl FnOnce(&mut [f32], &[f32], &[f32]),
+) -> Result<Option<Tensor>> {
+    let mut out = vec![0f32; x.elem_count()];
+    let (x, gradient) = (x.contiguous()?, gradient.contiguous()?);
+    with_slice(&x, |x| {
+        with_slice(&gradient, |gradient| {
+            write(&mut out, x, gradient);
+            Ok(())
+        })
+    })?;
+    Tensor::from_vec(out, x.shape(), &Device::Cpu).map(Some)
 }

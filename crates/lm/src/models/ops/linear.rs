@@ -1,16 +1,14 @@
 //! Linear projections.
 
-use super::elements::{elements, elements_mut, product, with_slice};
+use super::elements::{elements, elements_mut, is_tuned, product, with_slice};
 use super::form::Form;
 use super::mlp::activate;
-use super::trained::{FrozenProduct, is_tuned};
-use super::weight::Weight;
+use super::weight::{TensorSource, Weight};
 use crate::models::arch::Activation;
 #[cfg(feature = "cuda")]
 use crate::models::cuda::{self, ProductShape};
-use candle_core::{
-    CpuStorage, CustomOp1, CustomOp2, InplaceOp1, InplaceOp2, InplaceOp3, Layout, Result, Shape, Tensor, bail,
-};
+use crate::models::error::ModelError;
+use candle_core::{CpuStorage, CustomOp1, InplaceOp1, InplaceOp2, Layout, Result, Shape, Tensor, bail};
 #[cfg(feature = "cuda")]
 use candle_core::{CudaStorage, backend::BackendStorage};
 use gemm::Parallelism;
@@ -26,29 +24,31 @@ pub struct Linear {
 }
 
 impl Linear {
+    /// A projection of `shape` `[out, in]` with the tensors `{name}.weight` and, if it has a bias, `{name}.bias`.
+    pub fn load(
+        name: &str,
+        shape: [usize; 2],
+        has_bias: bool,
+        form: Form,
+        source: TensorSource<'_>,
+    ) -> std::result::Result<Self, ModelError> {
+        let weight = Weight::new(source(&format!("{name}.weight"), &shape)?, form)?;
+        let bias = has_bias.then(|| source(&format!("{name}.bias"), &shape[..1])).transpose()?;
+        Ok(Self { weight, bias })
+    }
+
     /// Maps x `[tokens, in]` to `[tokens, out]`.
-    ///
-    /// # Errors
-    /// If shapes do not match, or the device fails.
     pub fn forward(&self, x: &Tensor, form: Form) -> Result<Tensor> {
         match (&self.weight, form) {
-            (Weight::Packed(packed), _) => {
-                x.apply_op1_no_bwd(&PackedProduct { packed, bias: self.bias.as_ref(), activation: None })
-            }
-            (Weight::Plain(weight), Form::Fused(_)) => {
-                x.apply_op2_no_bwd(weight, &Project { bias: self.bias.as_ref(), activation: None })
-            }
-            (Weight::Plain(weight), Form::Gpu(dtype)) => {
-                x.to_dtype(dtype)?.apply_op2_no_bwd(weight, &Project { bias: self.bias.as_ref(), activation: None })
-            }
             (Weight::Plain(weight), Form::Plain) => {
                 let y = if is_tuned(x, &[Some(weight)]) {
-                    x.contiguous()?.apply_op1(FrozenProduct { weight: weight.clone() })?
+                    x.contiguous()?.apply_op1(Project { weight: weight.clone(), bias: None, activation: None })?
                 } else {
                     product(x, weight, true)?
                 };
                 self.bias.as_ref().map_or(Ok(y.clone()), |b| y.broadcast_add(b))
             }
+            _ => self.projected(x, self.bias.as_ref(), None, form),
         }
     }
 
@@ -56,10 +56,7 @@ impl Linear {
     /// at no cost.
     pub fn forward_without_bias(&self, x: &Tensor, form: Form) -> Result<(Tensor, Option<&Tensor>)> {
         match (&self.weight, form) {
-            (Weight::Plain(weight), Form::Gpu(dtype)) => {
-                let project = Project { bias: None, activation: None };
-                Ok((x.to_dtype(dtype)?.apply_op2_no_bwd(weight, &project)?, self.bias.as_ref()))
-            }
+            (Weight::Plain(_), Form::Gpu(_)) => Ok((self.projected(x, None, None, form)?, self.bias.as_ref())),
             _ => Ok((self.forward(x, form)?, None)),
         }
     }
@@ -67,15 +64,25 @@ impl Linear {
     /// The activation of `forward(x)`.
     pub fn forward_activated(&self, x: &Tensor, activation: Activation, form: Form) -> Result<Tensor> {
         match (&self.weight, form) {
-            (Weight::Packed(packed), _) => {
-                let activation = Some(activation);
-                x.apply_op1_no_bwd(&PackedProduct { packed, bias: self.bias.as_ref(), activation })
-            }
-            (Weight::Plain(weight), Form::Gpu(dtype)) => {
-                let project = Project { bias: self.bias.as_ref(), activation: Some(activation) };
-                x.to_dtype(dtype)?.apply_op2_no_bwd(weight, &project)
-            }
+            (Weight::Packed(_), _) | (_, Form::Gpu(_)) => self.projected(x, self.bias.as_ref(), Some(activation), form),
             (Weight::Plain(_), _) => activate(activation, self.forward(x, form)?, form),
+        }
+    }
+
+    /// The product by kernels, without gradients.
+    fn projected(
+        &self,
+        x: &Tensor,
+        bias: Option<&Tensor>,
+        activation: Option<Activation>,
+        form: Form,
+    ) -> Result<Tensor> {
+        match &self.weight {
+            Weight::Packed(packed) => x.apply_op1_no_bwd(&PackedProduct { packed, bias, activation }),
+            Weight::Plain(weight) => {
+                let project = Project { weight: weight.clone(), bias: bias.cloned(), activation };
+                as_input(x, form)?.apply_op1_no_bwd(&project)
+            }
         }
     }
 
@@ -87,24 +94,22 @@ impl Linear {
                 residual.inplace_op2(x, &PackedProduct { packed, bias: self.bias.as_ref(), activation: None })?;
                 Ok(residual)
             }
-            (Weight::Plain(weight), Form::Fused(_)) => {
-                residual.inplace_op3(x, weight, &AddProjection { bias: self.bias.as_ref() })?;
-                Ok(residual)
-            }
-            (Weight::Plain(weight), Form::Gpu(dtype)) => {
-                let x = x.to_dtype(dtype)?;
-                residual.inplace_op3(&x, weight, &AddProjection { bias: self.bias.as_ref() })?;
-                Ok(residual)
-            }
             (Weight::Plain(_), Form::Plain) => residual + self.forward(x, form)?,
+            (Weight::Plain(weight), _) => {
+                let project = Project { weight: weight.clone(), bias: self.bias.clone(), activation: None };
+                residual.inplace_op2(&as_input(x, form)?, &project)?;
+                Ok(residual)
+            }
         }
     }
 }
 
+/// x in the type that products of the form take.
+fn as_input(x: &Tensor, form: Form) -> Result<Tensor> {
+    if let Form::Gpu(dtype) = form { x.to_dtype(dtype) } else { Ok(x.clone()) }
+}
+
 /// Adds `bias` `[width]` to the rows of x `[rows, width]`, in place and without gradients.
-///
-/// # Errors
-/// If shapes do not match, or the device fails.
 pub fn add_bias(x: &Tensor, bias: &Tensor) -> Result<()> {
     x.inplace_op1(&AddBias(bias))
 }
@@ -122,7 +127,7 @@ impl InplaceOp1 for AddBias<'_> {
 
     #[cfg(feature = "cuda")]
     fn cuda_fwd(&self, x: &mut CudaStorage, layout: &Layout) -> Result<()> {
-        crate::models::cuda::activate((x, layout), Some(self.0), None)
+        cuda::activate((x, layout), Some(self.0), None)
     }
 }
 
@@ -209,79 +214,70 @@ impl InplaceOp2 for PackedProduct<'_> {
     }
 }
 
-struct Project<'a> {
-    bias: Option<&'a Tensor>,
+/// A product with weights `[out, in]`. Only x has a gradient, and only without a bias and an activation.
+struct Project {
+    weight: Tensor,
+    bias: Option<Tensor>,
     /// Of the product and the bias.
     activation: Option<Activation>,
 }
 
-impl CustomOp2 for Project<'_> {
+impl CustomOp1 for Project {
     fn name(&self) -> &'static str {
         "project"
     }
 
-    fn cpu_fwd(&self, x: &CpuStorage, xl: &Layout, w: &CpuStorage, wl: &Layout) -> Result<(CpuStorage, Shape)> {
-        let [m, n, k] = product_shape(xl, wl.shape().dims2()?.into())?;
-        let mut out = initial_results(m, n, self.bias)?;
-        let (x, w) = (elements(x, xl)?, elements(w, wl)?);
-        matrix::linear(&mut out, x, w, [m, n, k], self.bias.is_some(), Parallelism::Rayon(0));
+    fn cpu_fwd(&self, x: &CpuStorage, xl: &Layout) -> Result<(CpuStorage, Shape)> {
+        let shape @ [m, n, _] = product_shape(xl, self.weight.dims2()?.into())?;
+        let mut out = initial_results(m, n, self.bias.as_ref())?;
+        let x = elements(x, xl)?;
+        with_slice(&self.weight, |w| {
+            matrix::linear(&mut out, x, w, shape, self.bias.is_some(), Parallelism::Rayon(0));
+            Ok(())
+        })?;
         self.activation.inspect(|activation| activation::apply(*activation, &mut out));
         Ok((CpuStorage::F32(out), Shape::from((m, n))))
     }
 
     #[cfg(feature = "cuda")]
-    fn cuda_fwd(&self, x: &CudaStorage, xl: &Layout, w: &CudaStorage, wl: &Layout) -> Result<(CudaStorage, Shape)> {
-        let [rows, columns, inner] = product_shape(xl, wl.shape().dims2()?.into())?;
+    fn cuda_fwd(&self, x: &CudaStorage, xl: &Layout) -> Result<(CudaStorage, Shape)> {
+        let [rows, columns, inner] = product_shape(xl, self.weight.dims2()?.into())?;
         let shape = ProductShape { batch: 1, rows, inner, columns, is_transposed: true };
-        let mut out = cuda::multiply((x, xl), (w, wl), shape, x.dtype())?;
+        let mut out = cuda::multiply((x, xl), &self.weight, shape, x.dtype())?;
         let result = Shape::from((rows, columns));
         if self.bias.is_some() || self.activation.is_some() {
-            cuda::activate((&mut out, &Layout::contiguous(&result)), self.bias, self.activation)?;
+            cuda::activate((&mut out, &Layout::contiguous(&result)), self.bias.as_ref(), self.activation)?;
         }
         Ok((out, result))
     }
+
+    fn bwd(&self, _: &Tensor, _: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
+        gradient.contiguous()?.matmul(&self.weight).map(Some)
+    }
 }
 
-struct AddProjection<'a> {
-    bias: Option<&'a Tensor>,
-}
-
-impl InplaceOp3 for AddProjection<'_> {
+impl InplaceOp2 for Project {
     fn name(&self) -> &'static str {
         "add-projection"
     }
 
-    fn cpu_fwd(
-        &self,
-        out: &mut CpuStorage,
-        out_l: &Layout,
-        x: &CpuStorage,
-        xl: &Layout,
-        w: &CpuStorage,
-        wl: &Layout,
-    ) -> Result<()> {
-        let shape = product_shape(xl, wl.shape().dims2()?.into())?;
-        let out = elements_mut(out, out_l)?;
-        if let Some(bias) = self.bias {
+    fn cpu_fwd(&self, out: &mut CpuStorage, out_l: &Layout, x: &CpuStorage, xl: &Layout) -> Result<()> {
+        let shape = product_shape(xl, self.weight.dims2()?.into())?;
+        let (out, x) = (elements_mut(out, out_l)?, elements(x, xl)?);
+        if let Some(bias) = &self.bias {
             add_to_rows(out, bias)?;
         }
-        matrix::linear(out, elements(x, xl)?, elements(w, wl)?, shape, true, Parallelism::Rayon(0));
-        Ok(())
+        with_slice(&self.weight, |w| {
+            matrix::linear(out, x, w, shape, true, Parallelism::Rayon(0));
+            Ok(())
+        })
     }
 
     #[cfg(feature = "cuda")]
-    fn cuda_fwd(
-        &self,
-        out: &mut CudaStorage,
-        out_l: &Layout,
-        x: &CudaStorage,
-        xl: &Layout,
-        w: &CudaStorage,
-        wl: &Layout,
-    ) -> Result<()> {
-        let [rows, columns, inner] = product_shape(xl, wl.shape().dims2()?.into())?;
+    fn cuda_fwd(&self, out: &mut CudaStorage, out_l: &Layout, x: &CudaStorage, xl: &Layout) -> Result<()> {
+        let [rows, columns, inner] = product_shape(xl, self.weight.dims2()?.into())?;
         let shape = ProductShape { batch: 1, rows, inner, columns, is_transposed: true };
-        cuda::add_multiplied((&mut *out, out_l), (x, xl), (w, wl), shape)?;
-        self.bias.map_or(Ok(()), |bias| cuda::activate((out, out_l), Some(bias), None))
+        cuda::add_multiplied((&mut *out, out_l), (x, xl), &self.weight, shape)?;
+        self.bias.as_ref().map_or(Ok(()), |bias| cuda::activate((out, out_l), Some(bias), None))
     }
 }

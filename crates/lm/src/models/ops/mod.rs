@@ -12,15 +12,15 @@ mod form;
 mod linear;
 mod mlp;
 mod norm;
-mod rotation;
-mod trained;
 mod weight;
 
-pub use attention::{QueryKeyNorms, fused_attention, tuned_attention};
+#[cfg(test)]
+mod tests;
+
+pub use attention::{CausalAttention, QueryKeyNorms, Rotation};
 pub use elements::{product, soft_cap, wide, with_slice};
 pub use form::{Form, Multiply};
 pub use linear::{Linear, add_bias};
 pub use mlp::{activate, gate};
 pub use norm::Norm;
-pub use rotation::Rotation;
-pub use weight::Weight;
+pub use weight::{TensorSource, Weight};

@@ -1,9 +1,20 @@
-//! Weight matrices in the form that products need.
+//! Where weights come from, and matrices of them in the form that products need.
 
 use super::elements::elements;
 use super::form::{Form, Multiply};
+use crate::models::error::ModelError;
 use candle_core::{CpuStorage, DType, Device, Result, Storage, Tensor, bail};
 use kernels::packed::{Element, Isa, Matrix, Packed, Products};
+use std::sync::Arc;
+
+/// Provides a model's tensors: called with a canonical name and the shape that the architecture requires.
+///
+/// Canonical names are `embedding.weight`, `positions.weight`, `project_in.weight`, `project_out.weight`,
+/// `layers.N.{attention_norm,attention_branch_norm,mlp_norm,mlp_branch_norm,query_norm,key_norm}.{weight,bias}`,
+/// `layers.N.{qkv,attention_out,mlp_up,mlp_down}.{weight,bias}`, `final_norm.{weight,bias}` and `head.{weight,bias}`.
+/// Projections are `[out, in]`; the rows of `qkv` are all queries (head by head), then all keys, then all values; the
+/// rows of a gated `mlp_up` are the gate and then its factor.
+pub type TensorSource<'a> = &'a mut dyn FnMut(&str, &[usize]) -> std::result::Result<Tensor, ModelError>;
 
 /// Weights `[out, in]`.
 pub enum Weight {
@@ -16,9 +27,6 @@ pub enum Weight {
 impl Weight {
     /// Converts a tensor `[out, in]` to the representation that a form multiplies by. f16 and bf16 keep their type when
     /// they are packed.
-    ///
-    /// # Errors
-    /// If it is not a matrix on the form's device, or the machine lacks the form's instructions.
     pub fn new(tensor: Tensor, form: Form) -> Result<Self> {
         match form {
             Form::Fused(Multiply::Packed(products, isa)) => pack(&tensor, products, isa).map(Self::Packed),
@@ -26,10 +34,27 @@ impl Weight {
         }
     }
 
+    /// The embedding, and the weights of the head if the two are tied; only then are they packed for products. They are
+    /// the same but where packing does not keep the weights of an embedding.
+    pub fn embedding(
+        is_tied: bool,
+        shape: [usize; 2],
+        form: Form,
+        source: TensorSource<'_>,
+    ) -> std::result::Result<(Arc<Self>, Option<Arc<Self>>), ModelError> {
+        let tensor = source("embedding.weight", &shape)?;
+        if !is_tied {
+            return Ok((Self::Plain(tensor).into(), None));
+        }
+        if !Self::keeps_weights(&tensor, form) {
+            let head = Self::new(tensor.clone(), form)?;
+            return Ok((Self::Plain(tensor).into(), Some(head.into())));
+        }
+        let weight = Arc::new(Self::new(tensor, form)?);
+        Ok((Arc::clone(&weight), Some(weight)))
+    }
+
     /// `[out, in]`
-    ///
-    /// # Errors
-    /// If it is not a matrix.
     pub fn dims(&self) -> Result<[usize; 2]> {
         match self {
             Self::Plain(tensor) => tensor.dims2().map(|(n, k)| [n, k]),
@@ -38,7 +63,7 @@ impl Weight {
     }
 
     /// Returns true if packing a tensor in a form keeps its weights, so that [`Weight::pick`] can give them back.
-    pub fn keeps_weights(tensor: &Tensor, form: Form) -> bool {
+    fn keeps_weights(tensor: &Tensor, form: Form) -> bool {
         match form {
             Form::Fused(Multiply::Packed(Products::Bf16, isa)) => Packed::keeps_weights(Element::Bf16, isa),
             Form::Fused(Multiply::Packed(_, isa)) => Packed::keeps_weights(element(tensor.dtype()), isa),
@@ -74,9 +99,6 @@ impl Weight {
     }
 
     /// The tensor `[out, in]`, which exists unless the form packs it.
-    ///
-    /// # Errors
-    /// If it is packed.
     pub fn tensor(&self) -> Result<&Tensor> {
         match self {
             Self::Plain(tensor) => Ok(tensor),

@@ -7,27 +7,21 @@
 
 mod archive;
 mod error;
-mod globals;
 mod machine;
 mod pickle;
-mod reader;
 mod state_dict;
-mod stored_tensor;
 mod value;
 
 #[cfg(test)]
 mod tests;
 
 pub use error::TorchBinError;
-pub use stored_tensor::StoredTensor;
+pub use state_dict::StoredTensor;
 
 /// The beginning of files written before PyTorch 1.6: the pickle of torch's magic number.
 const LEGACY: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
 
 /// The tensors of a file, in the file's order; no weight is read.
-///
-/// # Errors
-/// [`TorchBinError`] names what is malformed or not supported.
 pub fn read(file: &[u8]) -> Result<Vec<StoredTensor>, TorchBinError> {
     if file.starts_with(LEGACY) {
         return Err(TorchBinError::Legacy);

@@ -2,9 +2,8 @@
 //! instruction takes at least one byte of the file and creates at most one value, so memory is bounded.
 
 use super::error::{TorchBinError, escaped};
-use super::globals::{Global, known};
 use super::machine::{Machine, Stop, TOO_FEW};
-use super::value::{Id, TorchStorage, TorchView, Value};
+use super::value::{Global, Id, TorchStorage, TorchView, Value, known};
 
 /// The result of a pickle.
 #[derive(Debug)]

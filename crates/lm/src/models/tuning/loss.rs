@@ -10,9 +10,6 @@ const MOST_LOGITS: usize = 16 << 20;
 
 /// The sum over the rows of `-ln p(target)`, and `share` times its gradient with respect to `hidden` `[rows, width]`. The
 /// weights of the head have none, and logits exist for a few rows at a time.
-///
-/// # Errors
-/// If the device fails, or a target is outside the vocabulary.
 pub fn loss_gradient(head: &Head, hidden: &Tensor, targets: &[u32], share: f64) -> Result<(f64, Tensor)> {
     let weight = head.weight.tensor()?;
     let [vocab, _] = head.weight.dims()?;

@@ -4,7 +4,6 @@
 //! give the same adapter, bit for bit, on one machine: the order of the texts, the initial values and the dropped inputs come
 //! from seeded streams, and no sum depends on the number of threads.
 
-mod batches;
 mod loss;
 mod settings;
 mod tuned_module;

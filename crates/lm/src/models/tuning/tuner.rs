@@ -1,8 +1,7 @@
 //! Tuning step by step.
 
-use super::batches::{batches, parts};
 use super::loss::loss_gradient;
-use super::settings::{OptimizerSettings, TuningSettings, learning_rate};
+use super::settings::{OptimizerSettings, TuningSettings, batches, learning_rate, parts};
 use super::tuned_module::{TunedModule, adaptation};
 use crate::models::batch::PackedBatch;
 use crate::models::checkpoint::Checkpoint;
@@ -117,9 +116,6 @@ impl Tuner {
     }
 
     /// Makes the next step; `None` once all are made. `before_part` is called before each part of it, and may end it.
-    ///
-    /// # Errors
-    /// [`TuningError::NotFinite`], [`TuningError::Stopped`], or that of the model's pass.
     pub fn step(
         &mut self,
         before_part: &mut dyn FnMut() -> ControlFlow<()>,
@@ -176,9 +172,6 @@ impl Tuner {
     }
 
     /// The adapter's files as they are now: names and contents.
-    ///
-    /// # Errors
-    /// If a tensor cannot be read from its device.
     pub fn files(&self) -> Result<[(&'static str, Vec<u8>); 2], ModelError> {
         let modules: Vec<_> = self
             .modules
@@ -194,13 +187,11 @@ impl Tuner {
         let scored = texts.iter().map(|text| text.len() - 1).sum();
         let (loss, gradients) = self.gradients(texts, scored).unwrap();
         let gradients = gradients.unwrap();
-        let named = |module: &TunedModule| {
-            let name = format!("base_model.model.{}", module.target.name());
-            [(&module.down, "lora_A"), (&module.up, "lora_B")].map(|(variable, kind)| {
-                (format!("{name}.{kind}.weight"), gradients.get(variable).expect("a gradient").clone())
-            })
-        };
-        (loss / scored as f64, self.modules.iter().flat_map(named).collect())
+        let named = self.variables().into_iter().map(|(name, variable)| {
+            let gradient = gradients.get(variable.as_tensor()).expect("a gradient").clone();
+            (name, gradient)
+        });
+        (loss / scored as f64, named.collect())
     }
 
     /// The variables by the names of PEFT's tensors.

@@ -10,8 +10,8 @@
 #[cfg(test)]
 mod tests;
 
+use super::TokenizerError;
 use super::encode::{HubTokenizer, Tokenizer};
-use super::error::TokenizerError;
 use std::sync::Arc;
 use tokenizers::decoders::byte_level::ByteLevel;
 use tokenizers::{Decoder, ModelWrapper};
@@ -58,9 +58,6 @@ enum Convention {
 
 impl Tokenizer {
     /// The words of the vocabulary.
-    ///
-    /// # Errors
-    /// If there is no mask token, words are not marked in a known way, or an id is larger than that of any known vocabulary.
     pub fn words(&self) -> Result<Words, TokenizerError> {
         let masks = MASKS.iter().find_map(|mask| self.inner.token_to_id(mask));
         let mask = masks.ok_or_else(|| TokenizerError(format!("there is no mask token; expected one of {MASKS:?}")))?;

@@ -12,3 +12,8 @@ pub fn stats_columns(stats: &[TokenStats]) -> [(&'static str, Vec<f64>); 4] {
         ("top1", column(|s| s.max_lp)),
     ]
 }
+
+/// The bits of every statistic of a text.
+pub fn bits(stats: &[TokenStats]) -> Vec<[u64; 4]> {
+    stats.iter().map(|s| [s.lp, s.mu, s.var, s.max_lp].map(f64::to_bits)).collect()
+}

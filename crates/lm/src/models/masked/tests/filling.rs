@@ -1,7 +1,7 @@
 //! Predictions for masked positions, and what they do not depend on.
 
-use super::shape::{EncoderShape, MOST_ELEMENTS};
 use super::*;
+use crate::models::masked::{EncoderShape, MOST_ELEMENTS};
 
 #[test]
 fn the_original_and_all_candidates_are_a_distribution() {

@@ -1,9 +1,59 @@
-//! Rotary positions in the two formats of configurations: the keys used on the Hub, or `rope_parameters` of
-//! transformers 5.
+//! Keys that the configurations of several families share: sizes, activations, and rotary positions in two formats, the
+//! keys used on the Hub or `rope_parameters` of transformers 5.
 
+use crate::models::arch::{Activation, Sizes};
 use crate::models::config_reader::ConfigReader;
 use crate::models::error::ModelError;
 use crate::models::rotary::{Rotary, RotaryScaling};
+
+/// The activations by their names in configurations.
+const ACTIVATIONS: [(&str, Activation); 7] = [
+    ("gelu", Activation::Gelu),
+    ("gelu_new", Activation::GeluTanh),
+    ("gelu_fast", Activation::GeluTanh),
+    ("gelu_pytorch_tanh", Activation::GeluTanh),
+    ("relu", Activation::Relu),
+    ("silu", Activation::Silu),
+    ("swish", Activation::Silu),
+];
+
+/// The activation under a key; the one named `default` if the key is absent.
+pub fn activation(
+    config: &mut ConfigReader,
+    key: &'static str,
+    default: &'static str,
+) -> Result<Activation, ModelError> {
+    let name = config.text_or(key, default)?;
+    let activation = ACTIVATIONS.iter().find(|(known, _)| *known == name).map(|(_, activation)| *activation);
+    activation.ok_or_else(|| {
+        let supported: Vec<&str> = ACTIVATIONS.iter().map(|(name, _)| *name).collect();
+        config.error(key, format!("`{name}` is not supported; supported: {}", supported.join(", ")))
+    })
+}
+
+/// The sizes of a decoder whose heads divide the hidden size evenly and have keys and values of their own. The keys are those
+/// of the hidden size, the heads and the layers; `context` has a key and its default.
+pub fn even_sizes(
+    config: &mut ConfigReader,
+    [hidden_key, heads_key, layers_key]: [&'static str; 3],
+    (context_key, context): (&'static str, usize),
+    inner: impl FnOnce(&mut ConfigReader, usize) -> Result<usize, ModelError>,
+) -> Result<Sizes, ModelError> {
+    let (hidden, heads) = (config.count(hidden_key)?, config.count(heads_key)?);
+    if !hidden.is_multiple_of(heads) {
+        return Err(config.error(heads_key, format!("{heads} does not divide the hidden size {hidden}")));
+    }
+    Ok(Sizes {
+        vocab: config.count("vocab_size")?,
+        hidden,
+        layers: config.layers(layers_key)?,
+        heads,
+        kv_heads: heads,
+        head_dim: hidden / heads,
+        inner: inner(config, hidden)?,
+        context: config.context(context_key, context)?,
+    })
+}
 
 /// The keys outside `rope_parameters`, and the defaults that apply if they are absent.
 #[derive(Clone, Copy)]
@@ -21,9 +71,6 @@ const THETA: &str = "rope_theta";
 const FRACTION: &str = "partial_rotary_factor";
 
 /// Reads either format, or both if they agree.
-///
-/// # Errors
-/// [`ModelError::Config`] naming an unsupported type of scaling, an invalid number, or a contradiction.
 pub fn rotary(config: &mut ConfigReader, head_dim: usize, keys: RopeKeys) -> Result<Rotary, ModelError> {
     let (fraction_key, default_fraction) = keys.fraction.unwrap_or((FRACTION, 1.0));
     let mut theta = agreeing(config, keys.theta, THETA)?;

@@ -1,12 +1,12 @@
 //! Gradients by kernels against those by candle's operations, which finite differences confirm in f64.
 
+use super::{Form, Linear, Norm, Weight, activate, gate};
 use crate::models::arch::{Activation, NormKind};
 use crate::models::attention::AttentionPlan;
 use crate::models::batch::PackedBatch;
-use kernels::attention::{AttentionShape, Visibility};
-use crate::models::ops::{Form, Linear, Norm, Weight, activate, gate};
 use crate::models::rotary::{Rotary, RotaryTable};
 use candle_core::{DType, Device, Tensor, Var};
+use kernels::attention::{AttentionShape, Visibility};
 
 fn values(count: usize, seed: u64) -> Vec<f64> {
     let mut state = seed;
