@@ -31,7 +31,12 @@ pub fn print_table(id: &str, directory: &Path, split: &Split) -> Result<()> {
             samples.push(LabelledScore { score: score(&method.method, &text)?, member: *member });
         }
         let roc = Roc::new(&samples)?;
-        println!("  {:40} AUROC {:.3}  TPR at 5 % FPR {:.3}", method.label, roc.auroc(), roc.tpr_at_fpr(0.05).tpr);
+        println!(
+            "  {:40} AUROC {:.3}  TPR at 5 % FPR {:.3}",
+            method.label,
+            roc.auroc(),
+            roc.tpr_at_fpr(0.05, 0.95).tpr
+        );
     }
     Ok(())
 }
