@@ -287,7 +287,10 @@ mod tests {
             assert!(point.interval[0] <= point.tpr && point.tpr <= point.interval[1]);
         }
         assert_eq!(tied.fpr_at_95_tpr(), 1.0);
-        assert_eq!(Some(tied.tpr_at_fpr(0.05, 0.9).interval), clopper_pearson(2, 6, 0.9));
+        // The confidence decides the interval alone.
+        let point = tied.tpr_at_fpr(0.05, 0.9);
+        assert_eq!(Some(point.interval), clopper_pearson(2, 6, 0.9));
+        assert_eq!(TprAtFpr { interval: tied.tpr_at_fpr(0.05, 0.95).interval, ..point }, tied.tpr_at_fpr(0.05, 0.95));
         assert_eq!(tied.tpr_at_fpr(0.05, f64::NAN).interval, [0.0, 1.0]);
     }
 
