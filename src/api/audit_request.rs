@@ -6,8 +6,8 @@ use super::jobs::request::{self, JobSamples, SampleList};
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::audits::{
-    AuditMetrics, AuditRequest, CalibrationSource, DecisionOptions, EvidenceOptions, EvidenceRequest, SampleFacts,
-    StratifyBy, split_faults, with_default_primary,
+    AuditMetrics, AuditOptions, AuditRequest, CalibrationSource, DecisionOptions, EvidenceOptions, SampleFacts,
+    StratifyBy, with_default_primary,
 };
 use crate::datasets::Sample;
 use crate::jobs::Submission;
@@ -16,12 +16,8 @@ use crate::store::DatasetRow;
 use crate::wire::Shaped;
 use mia::json::Object;
 use mia::methods::{MethodRequest, possible_default_methods};
-use mia::statistics::Bootstrap;
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
-
-/// Maximum number of false-positive rates in a request.
-const MAX_FPR_TARGETS: usize = 32;
 
 /// Samples to audit, and how.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -113,12 +109,8 @@ impl JobBody for AuditBody {
         let neighbors = totals.all_have_neighbors();
         let ids = state.scorer.pool().ids();
         let scope = state.scorer.scope(&ids, model.as_deref(), true, neighbors);
-        let facts = SampleFacts {
-            labelled: totals.members + totals.non_members > 0,
-            grouped: totals.grouped > 0,
-            non_members: totals.non_members,
-        };
-        let options = EvidenceOptions {
+        let facts = SampleFacts::from(totals);
+        let evidence = EvidenceOptions {
             primary: check::shaped("/primary", self.primary, &mut faults),
             control: check::shaped("/control", self.control, &mut faults),
             stratify: check::shaped("/stratify", self.stratify, &mut faults),
@@ -128,7 +120,7 @@ impl JobBody for AuditBody {
         };
         let methods = match self.methods {
             None => {
-                with_default_primary(possible_default_methods(&scope), options.control_model(&scope, facts).as_deref())
+                with_default_primary(possible_default_methods(&scope), evidence.control_model(&scope, facts).as_deref())
                     .into()
             }
             methods => check::methods(methods, &scope, &mut faults),
@@ -137,38 +129,13 @@ impl JobBody for AuditBody {
         let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
         let metrics =
             check::shaped("/metrics", self.metrics, &mut faults).map(|Object(metrics)| metrics).unwrap_or_default();
-        check_metrics(&metrics, &mut faults);
         let _ = check::shaped("/plan", self.plan, &mut faults);
         let timeout = request::timeout(self.timeout_seconds, &mut faults);
-        for fault in split_faults(&methods, facts.labelled) {
-            faults.push(format!("/methods{}", fault.pointer), fault.detail);
-        }
-        for fault in metrics.option_faults(&methods, facts.grouped) {
-            faults.push(format!("/metrics{}", fault.pointer), fault.detail);
-        }
-        let evidence = options.settle(&methods, &scope, facts).unwrap_or_else(|found| {
-            found.into_iter().for_each(|fault| faults.push(fault.pointer, fault.detail));
-            EvidenceRequest::default()
-        });
+        let model = model.as_ref().map(|model| model.id.clone()).unwrap_or_default();
+        let options = AuditOptions { model, methods: methods.to_vec(), overflow, metrics, evidence };
+        let request = options.settle(&scope, facts).map_err(|found| faults.extend_below("", found));
         faults.finish()?;
-        let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
-        let (model, methods) = (model.id.clone(), methods.to_vec());
-        let request = AuditRequest { model, methods, overflow, metrics, evidence };
+        let request = request.map_err(|()| Problem::internal("a refused request has no faults"))?;
         Ok(Submission { request, name, samples: submitted.samples, idempotency_key: None, timeout })
-    }
-}
-
-fn check_metrics(metrics: &AuditMetrics, faults: &mut RequestFaults) {
-    for (field, detail) in metrics.bootstrap.iter().flat_map(Bootstrap::faults) {
-        faults.push(format!("/metrics/bootstrap/{field}"), detail);
-    }
-    let targets = &metrics.fpr_targets;
-    let count = targets.len();
-    if !(1..=MAX_FPR_TARGETS).contains(&count) {
-        let detail = format!("there are {count} false-positive rates; there must be 1 to {MAX_FPR_TARGETS}");
-        return faults.push("/metrics/fpr_targets", detail);
-    }
-    for (index, target) in targets.iter().enumerate().filter(|(_, target)| !(0.0..=1.0).contains(*target)) {
-        faults.push(format!("/metrics/fpr_targets/{index}"), format!("the rate is {target:?}, outside [0, 1]"));
     }
 }

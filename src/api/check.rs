@@ -6,8 +6,8 @@ use crate::pool::{Declaration, FindError};
 use crate::wire::Shaped;
 use mia::json::BoundedList;
 use mia::methods::{
-    LabelledMethod, MAX_METHODS, MethodRequest, Scope, TextAndNeighbors, faults_of_texts, possible_default_methods,
-    resolve,
+    Fault, LabelledMethod, MAX_METHODS, MethodRequest, Scope, TextAndNeighbors, faults_of_texts,
+    possible_default_methods, resolve,
 };
 use std::sync::Arc;
 
@@ -37,6 +37,11 @@ impl RequestFaults {
         if self.listed.len() < MAX_LISTED {
             self.listed.push(fault);
         }
+    }
+
+    /// Adds faults that were found elsewhere, whose pointers are below `list`.
+    pub fn extend_below(&mut self, list: &str, found: Vec<Fault>) {
+        found.into_iter().for_each(|fault| self.push(format!("{list}{}", fault.pointer), fault.detail));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -111,7 +116,5 @@ pub fn texts<'a>(
     methods: &[LabelledMethod],
     faults: &mut RequestFaults,
 ) {
-    for fault in faults_of_texts(texts, |index| format!("{at}/{index}"), methods, "/methods") {
-        faults.push(fault.pointer, fault.detail);
-    }
+    faults.extend_below("", faults_of_texts(texts, |index| format!("{at}/{index}"), methods, "/methods"));
 }

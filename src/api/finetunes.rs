@@ -170,9 +170,7 @@ impl JobBody for FinetuneBody {
             faults.push("/model", format!("`{model}` is tuned itself; name the model without its adapter"));
         }
         let request = FinetuneRequest { model: model.unwrap_or_default(), name, lora, optimizer, seed };
-        for fault in request.faults() {
-            faults.push(fault.pointer, fault.detail);
-        }
+        faults.extend_below("", request.faults());
         if faults.is_empty() {
             submitted.refuse(tuning_texts_fault(&submitted.totals, &request), &mut faults);
         }

@@ -211,9 +211,7 @@ fn shape(
         suffix: number("/suffix", suffix, default.suffix),
         stride: number("/stride", stride, default.stride),
     };
-    for fault in shape.faults() {
-        faults.push(fault.pointer, fault.detail);
-    }
+    faults.extend_below("", shape.faults());
     shape
 }
 

@@ -15,7 +15,7 @@ use crate::scorer::Overflow;
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
 use mia::json::{BoundedList, Object};
-use mia::methods::{Fault, LabelledMethod, MethodRequest, faults_of_texts};
+use mia::methods::{LabelledMethod, MethodRequest, faults_of_texts};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -130,9 +130,9 @@ impl JobBody for TestBody {
             None => options.default_test_methods(kind.unwrap_or_default(), &scope).into(),
             methods => check::methods(methods, &scope, &mut faults),
         };
-        push(test_method_faults(&methods), "/methods", &mut faults);
+        faults.extend_below("/methods", test_method_faults(&methods));
         let evidence = options.settle_test(kind.unwrap_or_default(), &methods, &scope).unwrap_or_else(|wrong| {
-            push(wrong, "", &mut faults);
+            faults.extend_below("", wrong);
             EvidenceRequest::default()
         });
         let commitment = check::shaped("/commitment", self.commitment, &mut faults);
@@ -168,10 +168,6 @@ impl JobBody for TestBody {
     }
 }
 
-fn push(wrong: Vec<Fault>, list: &str, faults: &mut RequestFaults) {
-    wrong.into_iter().for_each(|fault| faults.push(format!("{list}{}", fault.pointer), fault.detail));
-}
-
 /// The samples of a test: those that its texts become, or those of the dataset. Texts with faults become none, for they may be too
 /// many.
 fn submitted(
@@ -193,7 +189,7 @@ fn submitted(
         Some(texts) => texts.samples(),
         None => Vec::new(),
     };
-    push(wrong, "", faults);
+    faults.extend_below("", wrong);
     if let Some(texts) = texts {
         let layout = texts.layout();
         let scored = samples.iter().map(|sample| (sample.text.as_str(), None));
@@ -203,7 +199,7 @@ fn submitted(
             .filter(|method| test_method_faults(std::slice::from_ref(method)).is_empty())
             .cloned()
             .collect();
-        push(faults_of_texts(scored, layout.pointers(), &others, "/methods"), "", faults);
+        faults.extend_below("", faults_of_texts(scored, layout.pointers(), &others, "/methods"));
     }
     Ok(SubmittedSamples::Inline(samples))
 }

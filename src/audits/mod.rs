@@ -67,10 +67,9 @@ pub use report::{
     MethodReport, OtherModel, Provenance, SampleCounts, SeedSpread, SeedSummary, Separation, VersusBaseline,
     build_report,
 };
-pub use request::{AuditMetrics, AuditRequest, AverageOver, ProfileOptions};
+pub use request::{AuditMetrics, AuditOptions, AuditRequest, AverageOver, ProfileOptions};
 pub use results::{AuditResults, ExclusionCount, SampleScores};
 pub use run::{AuditOutcome, run};
 pub use run_event::{RunEvent, TuningProgress};
 pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens};
 pub use stored_scores::{LoadedScores, ScoreHeader, ScoreReader, ScoredRow, StoredScores};
-pub use tuned_splits::split_faults;

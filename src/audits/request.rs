@@ -1,10 +1,10 @@
 //! An audit as it is asked for, stored and run.
 
-use super::evidence::EvidenceRequest;
+use super::evidence::{EvidenceOptions, EvidenceRequest, SampleFacts};
 use super::selected_tokens::token_selections;
 use crate::scorer::{Overflow, Plan};
 use mia::json::object_or_null;
-use mia::methods::{Fault, LabelledMethod, Method};
+use mia::methods::{Fault, LabelledMethod, Method, Scope};
 use mia::statistics::Bootstrap;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::sync::Arc;
@@ -13,6 +13,8 @@ use utoipa::ToSchema;
 
 pub const MOST_POSITIONS: usize = 4096;
 pub const MOST_GROUP_POSITIONS: usize = 1024;
+/// Maximum number of false-positive rates in a request.
+const MAX_FPR_TARGETS: usize = 32;
 /// Maximum number of tokens listed for a class.
 const MOST_TOKENS: usize = 1000;
 /// Maximum number of distinct token selections: each counts the tokens of the vocabulary by class.
@@ -45,6 +47,46 @@ impl AuditRequest {
         let label = self.evidence.primary.as_ref()?;
         self.methods.iter().find(|method| method.label == *label).map(|method| &method.method)
     }
+}
+
+/// Request of an audit as clients make it, once its methods are resolved.
+#[derive(Debug)]
+pub struct AuditOptions {
+    /// Id of the model whose training data is asked about.
+    pub model: String,
+    pub methods: Vec<LabelledMethod>,
+    pub overflow: Overflow,
+    pub metrics: AuditMetrics,
+    pub evidence: EvidenceOptions,
+}
+
+impl AuditOptions {
+    /// Resolves the options for samples of which these facts hold. Faults have pointers into the request.
+    pub fn settle(self, scope: &Scope, facts: SampleFacts) -> Result<AuditRequest, Vec<Fault>> {
+        let Self { model, methods, overflow, metrics, evidence } = self;
+        let below =
+            |list: &'static str| move |Fault { pointer, detail }| Fault { pointer: format!("{list}{pointer}"), detail };
+        let split_faults = split_faults(&methods, facts.labelled).into_iter().map(below("/methods"));
+        let metric_faults = metrics.faults(&methods, facts.grouped).into_iter().map(below("/metrics"));
+        let mut faults: Vec<Fault> = split_faults.chain(metric_faults).collect();
+        match evidence.settle(&methods, scope, facts) {
+            Ok(evidence) if faults.is_empty() => Ok(AuditRequest { model, methods, overflow, metrics, evidence }),
+            settled => {
+                faults.extend(settled.err().unwrap_or_default());
+                Err(faults)
+            }
+        }
+    }
+}
+
+/// The faults of methods that tune on a share of the samples if these have no labels, with pointers relative to the methods.
+fn split_faults(methods: &[LabelledMethod], labelled: bool) -> Vec<Fault> {
+    let tuning = methods.iter().filter(|method| !labelled && method.method.split().is_some());
+    let detail = "the samples are without labels, so none is known to be a non-member that the model can be tuned on";
+    let mut faults: Vec<Fault> = tuning.map(|method| Fault::new(method.pointer("split"), detail)).collect();
+    // A list of seeds has the same fault for each.
+    faults.dedup_by(|a, b| a.pointer == b.pointer);
+    faults
 }
 
 /// Statistics to report.
@@ -123,10 +165,22 @@ fn profile_options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Profile
 }
 
 impl AuditMetrics {
-    /// Returns the faults of the averages, the profile and the selected tokens, with pointers relative to the metrics.
-    /// `methods` are those of the request, and `grouped` is true if any sample names a group.
-    pub fn option_faults(&self, methods: &[LabelledMethod], grouped: bool) -> Vec<Fault> {
-        let mut faults = Vec::new();
+    /// Returns the faults, with pointers relative to the metrics. `methods` are those of the request, and `grouped` is true if
+    /// any sample names a group.
+    fn faults(&self, methods: &[LabelledMethod], grouped: bool) -> Vec<Fault> {
+        let bootstrap = self.bootstrap.iter().flat_map(Bootstrap::faults);
+        let mut faults: Vec<Fault> =
+            bootstrap.map(|(field, detail)| Fault::new(format!("/bootstrap/{field}"), detail)).collect();
+        let count = self.fpr_targets.len();
+        if !(1..=MAX_FPR_TARGETS).contains(&count) {
+            let detail = format!("there are {count} false-positive rates; there must be 1 to {MAX_FPR_TARGETS}");
+            faults.push(Fault::new("/fpr_targets", detail));
+        } else {
+            let outside = self.fpr_targets.iter().enumerate().filter(|(_, target)| !(0.0..=1.0).contains(*target));
+            faults.extend(outside.map(|(index, target)| {
+                Fault::new(format!("/fpr_targets/{index}"), format!("the rate is {target:?}, outside [0, 1]"))
+            }));
+        }
         if self.average.len() > 1 {
             let detail = format!("`group` is listed {} times", self.average.len());
             faults.push(Fault::new("/average", detail));
@@ -186,7 +240,7 @@ mod tests {
     fn by_default_nothing_is_added() {
         let metrics = metrics(json!({ "position_profile": null }));
         assert_eq!(metrics, AuditMetrics::default());
-        assert_eq!((metrics.option_faults(&default_methods(), false), metrics.option_cost(9)), (Vec::new(), 0));
+        assert_eq!((metrics.faults(&default_methods(), false), metrics.option_cost(9)), (Vec::new(), 0));
     }
 
     #[test]
@@ -215,11 +269,11 @@ mod tests {
                 "17 different ways; the limit is 16",
             ),
         ] {
-            let faults = metrics(options).option_faults(&methods(requests, &Scope::default()), false);
+            let faults = metrics(options).faults(&methods(requests, &Scope::default()), false);
             assert_eq!(faults.len(), 1, "{faults:?}");
             assert!(faults[0].pointer == pointer && faults[0].detail.contains(words), "{faults:?}");
         }
-        let twice = metrics(json!({ "average": ["group", "group"] })).option_faults(&[], true);
+        let twice = metrics(json!({ "average": ["group", "group"] })).faults(&[], true);
         assert_eq!(twice[0].detail, "`group` is listed 2 times");
         for bad in [json!({ "average": ["model"] }), json!({ "position_profile": [true] })] {
             assert!(serde_json::from_value::<AuditMetrics>(bad).is_err());

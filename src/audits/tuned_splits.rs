@@ -14,7 +14,7 @@ use futures::TryStreamExt;
 use indexmap::IndexMap;
 use lm::models::files::ModelFiles;
 use lm::models::tuning::{LoraSettings, OptimizerSettings, StepReport};
-use mia::methods::{Fault, LabelledMethod, Split};
+use mia::methods::{LabelledMethod, Split};
 use mia::random::{shuffle, stream};
 use std::collections::HashSet;
 use std::pin::pin;
@@ -172,17 +172,6 @@ async fn tune_one(
             }
         }
     }
-}
-
-/// Returns the faults of methods that tune on a share of the samples if these have no labels, with pointers relative to the
-/// methods.
-pub fn split_faults(methods: &[LabelledMethod], labelled: bool) -> Vec<Fault> {
-    let tuning = methods.iter().filter(|method| !labelled && method.method.split().is_some());
-    let detail = "the samples are without labels, so none is known to be a non-member that the model can be tuned on";
-    let mut faults: Vec<Fault> = tuning.map(|method| Fault::new(method.pointer("split"), detail)).collect();
-    // A list of seeds has the same fault for each.
-    faults.dedup_by(|a, b| a.pointer == b.pointer);
-    faults
 }
 
 /// The splits that methods name, each once.

@@ -7,13 +7,13 @@ use super::report_format::{self, ReportFormat};
 use super::scoring_args::{self, ScoringArgs, variant};
 use super::{audit_scores, plan_file, table};
 use crate::audits::{
-    self, AuditFailure, AuditMetrics, AuditOutcome, AuditPlan, AuditRequest, AverageOver, RunEvent, SampleFacts,
-    TuningProgress, split_faults, with_default_primary,
+    self, AuditFailure, AuditMetrics, AuditOptions, AuditOutcome, AuditPlan, AverageOver, RunEvent, SampleFacts,
+    TuningProgress, with_default_primary,
 };
 use crate::datasets::{DatasetDigest, Sample, SampleBlocks, SampleTotals};
 use crate::new_file::NewFile;
 use crate::samples::RecordPlace;
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use mia::methods::{Fault, LabelledMethod, Scope, faults_of_texts, possible_default_methods};
 use mia::statistics::Bootstrap;
@@ -63,7 +63,6 @@ pub struct AuditArgs {
 
 /// Audits a file or, where `plan_to` names one, writes the plan of the audit there and scores nothing.
 pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>) -> Result<()> {
-    ensure!(args.fpr.iter().all(|fpr| (0.0..=1.0).contains(fpr)), "--fpr takes rates from 0 to 1");
     if let Some(target) = &args.scores {
         // A place that cannot be written is found now rather than after hours.
         drop(NewFile::create(target).with_context(|| format!("cannot write {}", target.display()))?);
@@ -76,11 +75,7 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
     let (places, read): (Vec<_>, Vec<_>) = read.into_iter().unzip();
     let (samples, others): (Vec<_>, Vec<_>) = read.into_iter().map(|read| (read.sample, read.others)).unzip();
     let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
-    let facts = SampleFacts {
-        labelled: samples.iter().any(|sample| sample.is_member().is_some()),
-        grouped: samples.iter().any(|sample| sample.group.is_some()),
-        non_members: samples.iter().filter(|sample| sample.is_member() == Some(false)).count(),
-    };
+    let facts = SampleFacts::from(&totals);
     let (settings, options) = args.evidence.options(args.scoring.settings(config)?)?;
     let defaults = |scope: &Scope| {
         // The calibration is scored by the same methods, so that a reference serves it as well.
@@ -91,14 +86,9 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
     let (scorer, plan) = args.scoring.start(&settings, true, neighbors, defaults).await?;
     let ids = scorer.pool().ids();
     let model = scorer.pool().find(Some(&plan.model))?;
-    let evidence = options.settle(&plan.methods, &scorer.scope(&ids, Some(&model), true, neighbors), facts);
-    let evidence = evidence.map_err(|faults| flag_fault(&faults))?;
     check_texts(&samples, &places, &plan.methods, &args.input.file)?;
     let bootstrap = Bootstrap { replicates: args.replicates, seed: args.seed, ..Bootstrap::default() };
     let bootstrap = (args.replicates > 0).then_some(bootstrap);
-    if let Some((_, fault)) = bootstrap.iter().flat_map(Bootstrap::faults).next() {
-        bail!("--replicates: {fault}");
-    }
     let metrics = AuditMetrics {
         fpr_targets: args.fpr,
         roc: args.roc,
@@ -107,22 +97,17 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
         selected_tokens: args.selected_tokens,
         ..AuditMetrics::default()
     };
-    let faults = metrics.option_faults(&plan.methods, facts.grouped);
-    if !faults.is_empty() {
-        return Err(flag_fault(&faults));
-    }
-    if let [fault, ..] = &*split_faults(&plan.methods, facts.labelled) {
-        bail!("--methods: {}: {}", fault.pointer, fault.detail);
-    }
-    // Reference models are downloaded before the bar of the samples is shown.
-    progress::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(scoring_args::explained)?;
-    let mut request = AuditRequest {
+    let options = AuditOptions {
         model: plan.model.clone(),
         methods: plan.methods.to_vec(),
         overflow: plan.overflow,
         metrics,
-        evidence,
+        evidence: options,
     };
+    let settled = options.settle(&scorer.scope(&ids, Some(&model), true, neighbors), facts);
+    let mut request = settled.map_err(|faults| flag_fault(&faults))?;
+    // Reference models are downloaded before the bar of the samples is shown.
+    progress::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(scoring_args::explained)?;
     let planned = AuditPlan::new(&request, digest(&samples)?);
     if let Some(target) = plan_to {
         return plan_file::write(target, &planned);
@@ -162,9 +147,20 @@ fn digest(samples: &[Sample]) -> Result<String> {
 
 /// The first fault of a request, under the flag that it comes from.
 pub fn flag_fault(faults: &[Fault]) -> anyhow::Error {
-    let fault =
-        |fault: &Fault| anyhow!("--{}: {}", fault.pointer.trim_start_matches('/').replace('_', "-"), fault.detail);
-    faults.first().map_or_else(|| anyhow!("the request has a fault without a name"), fault)
+    let Some(Fault { pointer, detail }) = faults.first() else {
+        return anyhow!("the request has a fault without a name");
+    };
+    if let Some(place) = pointer.strip_prefix("/methods") {
+        return anyhow!("--methods: {place}: {detail}");
+    }
+    let field = pointer.strip_prefix("/metrics").unwrap_or(pointer);
+    let flag = match field.trim_start_matches('/').split('/').collect::<Vec<_>>()[..] {
+        ["fpr_targets", ..] => "fpr".to_owned(),
+        ["calibration", "share"] => "calibration-share".to_owned(),
+        ["bootstrap" | "decisions", field] | [field, ..] => field.replace('_', "-"),
+        [] => String::new(),
+    };
+    anyhow!("--{flag}: {detail}")
 }
 
 /// Refuses texts that do not fit the methods, by the first fault.

@@ -187,9 +187,12 @@ fn negative_control(samples: &[NegativeControlSample], a: &str, b: &str, confide
 pub fn is_controllable(method: &LabelledMethod, same_tokenization: bool) -> bool {
     let Method { base, pdr, .. } = &method.method;
     let weighting = pdr.map(|pdr| pdr.weighting);
-    let belongs_to_target = base.passes().iter().any(|(_, pass)| {
-        use AuxiliaryPass::{Reference, ReferenceTokenization, Tuned};
-        matches!(pass, Reference(_) | ReferenceTokenization(_) | Tuned(_))
+    let belongs_to_target = base.passes().iter().any(|(_, pass)| match pass {
+        AuxiliaryPass::Reference(_) | AuxiliaryPass::ReferenceTokenization(_) | AuxiliaryPass::Tuned(_) => true,
+        AuxiliaryPass::Lowercase
+        | AuxiliaryPass::Split(_)
+        | AuxiliaryPass::Neighbors(_)
+        | AuxiliaryPass::Prefixed(_) => false,
     });
     let needs_tokenization = weighting.is_some() || base.name() == MethodName::DcPdd;
     !belongs_to_target && weighting != Some(Weighting::EntropyDataset) && (same_tokenization || !needs_tokenization)

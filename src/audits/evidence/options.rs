@@ -1,6 +1,7 @@
 //! Client options for the verdict, and their resolution.
 
 use super::request::{CalibrationShare, CalibrationSource, DecisionRequest, EvidenceRequest, StratifyBy};
+use crate::datasets::SampleTotals;
 use mia::methods::{BaseMethod, Fault, LabelledMethod, Method, MethodName, Ref, Scope, Tokenization};
 use mia::statistics::{CalibrationScores, Procedure};
 use serde::Deserialize;
@@ -50,6 +51,13 @@ pub struct SampleFacts {
     pub grouped: bool,
     /// Those that are known to be non-members.
     pub non_members: usize,
+}
+
+impl From<&SampleTotals> for SampleFacts {
+    fn from(totals: &SampleTotals) -> Self {
+        let &SampleTotals { members, non_members, grouped, .. } = totals;
+        Self { labelled: members + non_members > 0, grouped: grouped > 0, non_members }
+    }
 }
 
 impl EvidenceOptions {

@@ -1,10 +1,14 @@
 //! Blanks to fill, beside sequences to score: the same queue, the same rules.
 
-use super::rig::{Rig, Script, blanks, client, fake_filled, fake_stats, fill_work, filled, ids, settings, stats, work};
+use super::rig::{
+    Rig, Script, blanks, client, eventually, fake_filled, fake_stats, fill_work, filled, ids, latched, settings, stats,
+    work,
+};
 use crate::engine::{Class, EngineError, Refusal, Request};
 use lm::models::masked::{Filled, MaskedPosition};
 use lm::models::{LoadedModel, MaskedLm, ModelError};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Interactive work for the masked model `f`.
 fn fills(blanks: Vec<MaskedPosition>) -> Request {
@@ -114,6 +118,28 @@ async fn out_of_memory_halves_a_batch_of_blanks() {
     let sizes: Vec<_> = tight.forwards().iter().map(Vec::len).collect();
     assert_eq!(sizes, [10, 5, 3, 2, 5, 3, 2]);
     assert_eq!(rig.metric("out_of_memory_halvings_total{model=f}"), 3.0);
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn blanks_that_nobody_waits_for_do_not_run() {
+    let (masked, latch) = latched("f");
+    let masked = masked.masked();
+    let rig = Rig::new(vec![masked.model(true)], settings());
+    let first = rig.submit(fills(blanks(&ids(1, 100), 1)));
+    latch.reached().await;
+    let cancelled = rig.submit(fills(blanks(&ids(2, 100), 5)));
+    let mut late = fills(blanks(&ids(3, 100), 2));
+    late.deadline = Some(Instant::now() + Duration::from_millis(20));
+    let late = rig.submit(late);
+    drop(cancelled);
+    assert_eq!(late.wait().await, Err(EngineError::DeadlineExceeded));
+    latch.open();
+    first.wait().await.unwrap();
+    eventually(|| rig.engine.status().interactive_tokens == 0).await;
+    assert_eq!(masked.firsts(), [[1]]);
+    assert_eq!(rig.metric("dropped_sequences_total{reason=abandoned}"), 5.0);
+    assert_eq!(rig.metric("dropped_sequences_total{reason=deadline}"), 2.0);
     rig.assert_idle().await;
 }
 

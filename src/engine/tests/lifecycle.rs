@@ -113,3 +113,14 @@ async fn shutdown_finishes_what_is_queued() {
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=shutting_down}"), 1.0);
     assert_eq!(rig.metric("queue_tokens{class=interactive}"), 0.0);
 }
+
+#[tokio::test]
+async fn without_handles_the_queue_is_served_to_its_end() {
+    let (script, latch) = latched("m");
+    let rig = Rig::with(&script);
+    let tickets: Vec<_> = (1..=3).map(|n| rig.submit(client(vec![ids(n, 100)]))).collect();
+    latch.reached().await;
+    drop(rig);
+    latch.open();
+    answered(tickets).await;
+}
