@@ -95,9 +95,9 @@ fn bounded(value: f64, low: f64, high: f64) -> f64 {
     if value.is_nan() { low } else { value.clamp(low, high) }
 }
 
-/// The [`posterior`] of each sample, from the samples of the other folds only (Zadrozny and Elkan 2002).
+/// The posterior of each sample, from the samples of the other folds only (Zadrozny and Elkan 2002).
 ///
-/// A sample in fold f has the likelihood ratio of its block of the [`isotonic`] fit to the samples that are not in f:
+/// A sample in fold f has the likelihood ratio of its block of the isotonic fit to the samples that are not in f:
 /// the block with the greatest `low` that is at most its score, else the first. `folds` are the folds of the samples,
 /// by any numbers; where one list is longer, its rest does not count. O(n log n) for each fold.
 ///

@@ -191,7 +191,7 @@ impl Roc {
     }
 
     /// The largest true positive rate whose false positive rate is at most `fpr`, that is, whose false positives are
-    /// within [`false_positive_budget`], with an interval at two-sided `confidence`: [0, 1] if that is not between 0 and 1.
+    /// within the budget of false positives, with an interval at two-sided `confidence`: [0, 1] if that is not between 0 and 1.
     pub fn tpr_at_fpr(&self, fpr: f64, confidence: f64) -> TprAtFpr {
         let budget = false_positive_budget(fpr, self.non_members);
         // Both counts only grow along the curve, so the best point is the last allowed one, and the first point with
