@@ -5,7 +5,7 @@ use std::sync::Arc;
 /// A name that requests work: it owns what it creates, and sees that alone unless it sees everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// Its name; empty where nobody needs one.
+    /// Its name; empty in a service without keys.
     name: Arc<str>,
     sees_all: bool,
 }

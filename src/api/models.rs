@@ -1,4 +1,4 @@
-//! `/v1/models`: what is configured and where it stands; loading and unloading by hand. `/v1/methods`: the catalogue of methods.
+//! `/v1/models`: the configured models and their states; loading and unloading by hand. `/v1/methods`: the catalogue of methods.
 
 use super::extract::PathNames;
 use super::middleware::Arrival;

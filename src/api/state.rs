@@ -152,7 +152,7 @@ pub struct NotedRequest {
 }
 
 impl RequestNote {
-    /// The note of the request with these extensions; one that nobody reads where it has none.
+    /// The note of the request with these extensions. Without one, the notes go nowhere.
     pub fn from_extensions(extensions: &Extensions) -> Self {
         extensions.get().cloned().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What signals do. SIGINT and SIGTERM end the service: requests are still served for a pause, in which their senders read that it
+//! Handling of signals. SIGINT and SIGTERM end the service: requests are still served for a pause, in which their senders read that it
 //! is not ready; then the listener closes, and what is open is answered. SIGHUP has the keys, the certificate and the record of
 //! requests read or opened again.
 

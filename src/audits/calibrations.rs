@@ -26,7 +26,7 @@ pub struct Calibration {
     scores: LoadedScores,
     /// The texts, as long as they are kept.
     samples: Option<SampleBlocks>,
-    /// Of each row.
+    /// The cluster of each row.
     clusters: Vec<usize>,
     /// The cluster of each text, by the digest of its normalized form.
     texts: HashMap<TextDigest, usize>,

@@ -183,3 +183,24 @@ pub fn explained(failure: AuditFailure) -> anyhow::Error {
         failure => failure.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_reported_under_its_flag() {
+        for (pointer, prefix) in [
+            ("/metrics/fpr_targets/1", "--fpr: "),
+            ("/metrics/bootstrap/replicates", "--replicates: "),
+            ("/metrics/selected_tokens", "--selected-tokens: "),
+            ("/calibration/share", "--calibration-share: "),
+            ("/decisions/fdr", "--fdr: "),
+            ("/control", "--control: "),
+            ("/methods/0/split", "--methods: /0/split: "),
+        ] {
+            let faults = [Fault::new(pointer, "why"), Fault::new("/prior", "another")];
+            assert_eq!(flag_fault(&faults).to_string(), format!("{prefix}why"));
+        }
+    }
+}

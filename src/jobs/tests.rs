@@ -19,7 +19,7 @@ const MAX_RUNNING: usize = 4;
 const SOON: Duration = Duration::from_secs(20);
 
 /// A kind of job that fails in the end.
-enum TestKind {
+enum FakeKind {
     /// Jobs note the model of the request and wait for leave.
     Waiting { started: Arc<Mutex<Vec<String>>>, leave: Arc<Semaphore> },
     /// Jobs do what a future says.
@@ -27,11 +27,11 @@ enum TestKind {
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct TestSubject {
+struct FakeSubject {
     model: String,
 }
 
-impl JobSubject for TestSubject {
+impl JobSubject for FakeSubject {
     fn name(&self) -> Option<&str> {
         None
     }
@@ -58,17 +58,17 @@ fn told(model: &str) -> JobFailure {
     JobFailure::told(FailureKind::ModelChanged, &format!("model `{model}` changed"))
 }
 
-impl JobKind for TestKind {
+impl JobKind for FakeKind {
     const NAME: &'static str = "audit";
     const MOST_RUNNING: usize = MAX_RUNNING;
     const MOST_KEPT: usize = 1_000;
     const COUNTER: &'static str = names::AUDITS;
     /// The model.
     type Request = String;
-    type Subject = TestSubject;
+    type Subject = FakeSubject;
 
-    fn subject(job: &Submission<String>, _: &SampleTotals) -> TestSubject {
-        TestSubject { model: job.request.clone() }
+    fn subject(job: &Submission<String>, _: &SampleTotals) -> FakeSubject {
+        FakeSubject { model: job.request.clone() }
     }
 
     fn weight(_: &String, _: &SampleTotals) -> Result<usize, JobError> {
@@ -90,7 +90,7 @@ impl JobKind for TestKind {
 }
 
 struct TestJobs {
-    jobs: Jobs<TestKind>,
+    jobs: Jobs<FakeKind>,
     started: Arc<Mutex<Vec<String>>>,
     leave: Arc<Semaphore>,
 }
@@ -98,7 +98,7 @@ struct TestJobs {
 async fn test_jobs() -> TestJobs {
     let store = Store::open(None).await.unwrap();
     let (started, leave) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Semaphore::new(0)));
-    let kind = TestKind::Waiting { started: Arc::clone(&started), leave: Arc::clone(&leave) };
+    let kind = FakeKind::Waiting { started: Arc::clone(&started), leave: Arc::clone(&leave) };
     TestJobs { jobs: Jobs::start(store, StoreSettings::default(), kind), started, leave }
 }
 
@@ -112,7 +112,7 @@ fn request(model: &str) -> Submission<String> {
     }
 }
 
-async fn all(jobs: &Jobs<TestKind>) -> Vec<JobSnapshot<TestSubject>> {
+async fn all(jobs: &Jobs<FakeKind>) -> Vec<JobSnapshot<FakeSubject>> {
     jobs.list(&JobQuery { status: None, model: None, after: None, limit: 1_000 }).await.unwrap().jobs
 }
 
@@ -141,7 +141,7 @@ impl TestJobs {
         statuses
     }
 
-    async fn end(&self, id: Uuid) -> JobSnapshot<TestSubject> {
+    async fn end(&self, id: Uuid) -> JobSnapshot<FakeSubject> {
         let ended = self.jobs.wait(id, SOON).await.unwrap();
         assert!(ended.status.is_final(), "{ended:?}");
         ended

@@ -163,7 +163,7 @@ pub fn refuse_lost_work(state: &ApiState) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Notes the job that was submitted; gives it once it has ended, or as it stands when the time of `Prefer: wait=N` is over.
+/// Records the job in the request's note, and waits for its end as long as `Prefer: wait=N` allows. Returns its latest state.
 pub async fn awaited<K: JobKind>(
     state: &ApiState,
     jobs: &Jobs<K>,

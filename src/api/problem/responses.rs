@@ -34,7 +34,7 @@ problems! {
     LoadProblems = route([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
     LookProblems = route([Kind::NotFound, Kind::Unavailable]);
     ListProblems = route([Kind::Unavailable]);
-    // What a resource must be in a certain state for.
+    // Operations that depend on the state of their resource.
     StateProblems = route([Kind::NotFound, Kind::Conflict, Kind::Unavailable]);
     LiveProblems = [Kind::Unavailable];
     MetricsProblems = [Kind::NotFound];

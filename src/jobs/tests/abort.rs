@@ -1,6 +1,6 @@
 //! Jobs that end every process that runs them, over restarts of the process.
 
-use super::{SOON, TestKind, request};
+use super::{FakeKind, SOON, request};
 use crate::config::{StoreSettings, StoreUrl};
 use crate::jobs::{FailureKind, Jobs};
 use crate::store::{JobStatus, Store};
@@ -24,11 +24,11 @@ async fn work(model: String) {
     }
 }
 
-async fn jobs(file: &Path) -> Jobs<TestKind> {
+async fn jobs(file: &Path) -> Jobs<FakeKind> {
     let url = StoreUrl::Sqlite(file.to_owned());
     let store = Store::open(Some(&url)).await.unwrap();
     let settings = StoreSettings { url: Some(url), lease: Duration::from_secs(1), ..StoreSettings::default() };
-    Jobs::start(store, settings, TestKind::Running(|model| work(model).boxed()))
+    Jobs::start(store, settings, FakeKind::Running(|model| work(model).boxed()))
 }
 
 #[tokio::test(flavor = "multi_thread")]

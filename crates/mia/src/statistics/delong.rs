@@ -124,8 +124,8 @@ pub fn auroc_standard_error_by_cluster(samples: &[LabelledScore], clusters: &[us
 struct Component {
     /// The class of the sample.
     member: bool,
-    /// Of a member twice the number of non-members that it beats, of a non-member twice the number of members that beat
-    /// it, where a tie counts one half. An integer, so that nothing is rounded.
+    /// Twice the number of samples of the other class that are on the right side of the score: non-members below a member,
+    /// members above a non-member. A tie counts one half. An integer, so that nothing is rounded.
     twice_count: i128,
 }
 

@@ -276,7 +276,7 @@ mod tests {
             (0.05, 1.0 / 3.0, 0.875, 0),
             (0.25, 0.5, 0.75, 1),
             (0.3, 0.5, 0.75, 1),
-            // Of two thresholds with the same rate, the one with fewer false positives.
+            // The threshold with fewer false positives where two have the same rate.
             (0.5, 2.0 / 3.0, 0.625, 2),
             (0.75, 5.0 / 6.0, 0.125, 3),
             (1.0, 1.0, 0.0, 4),

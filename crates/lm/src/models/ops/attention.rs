@@ -120,7 +120,7 @@ impl InplaceOp1 for NormaliseSegments<'_> {
 /// The rotation of a batch.
 pub struct Rotation {
     shape: AttentionShape,
-    /// Of every token in its sequence.
+    /// The position of each token in its sequence.
     positions: Vec<usize>,
     rows: Option<Arc<RotaryRows>>,
     /// The positions `[tokens]` for a kernel.

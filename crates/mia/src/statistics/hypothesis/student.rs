@@ -49,7 +49,7 @@ pub fn welch(first: &[f64], second: &[f64]) -> Option<TTest> {
     if squared_error <= 0.0 {
         return None;
     }
-    // As shares of the sum, whose squares neither overflow nor all vanish.
+    // The squares of shares of the sum neither overflow nor all vanish.
     let (part_a, part_b) = (share_a / squared_error, share_b / squared_error);
     let degrees_of_freedom = 1.0 / (part_a * part_a / (a.count - 1.0) + part_b * part_b / (b.count - 1.0));
     TTest::new((a.mean - b.mean) / squared_error.sqrt(), degrees_of_freedom)
