@@ -6,8 +6,8 @@ use super::jobs::request::{self, JobSamples, SampleList};
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::audits::{
-    AuditMetrics, AuditOptions, AuditRequest, CalibrationSource, DecisionOptions, EvidenceOptions, SampleFacts,
-    StratifyBy, with_default_primary,
+    AuditMetrics, AuditOptions, AuditRequest, CalibrationSource, DecisionOptions, EvidenceOptions, StratifyBy,
+    with_default_primary,
 };
 use crate::datasets::Sample;
 use crate::jobs::Submission;
@@ -109,7 +109,6 @@ impl JobBody for AuditBody {
         let neighbors = totals.all_have_neighbors();
         let ids = state.scorer.pool().ids();
         let scope = state.scorer.scope(&ids, model.as_deref(), true, neighbors);
-        let facts = SampleFacts::from(totals);
         let evidence = EvidenceOptions {
             primary: check::shaped("/primary", self.primary, &mut faults),
             control: check::shaped("/control", self.control, &mut faults),
@@ -119,10 +118,11 @@ impl JobBody for AuditBody {
             decisions: check::shaped("/decisions", self.decisions, &mut faults).map(|Object(decisions)| decisions),
         };
         let methods = match self.methods {
-            None => {
-                with_default_primary(possible_default_methods(&scope), evidence.control_model(&scope, facts).as_deref())
-                    .into()
-            }
+            None => with_default_primary(
+                possible_default_methods(&scope),
+                evidence.control_model(&scope, totals).as_deref(),
+            )
+            .into(),
             methods => check::methods(methods, &scope, &mut faults),
         };
         submitted.check_texts(&methods, &mut faults);
@@ -133,7 +133,7 @@ impl JobBody for AuditBody {
         let timeout = request::timeout(self.timeout_seconds, &mut faults);
         let model = model.as_ref().map(|model| model.id.clone()).unwrap_or_default();
         let options = AuditOptions { model, methods: methods.to_vec(), overflow, metrics, evidence };
-        let request = options.settle(&scope, facts).map_err(|found| faults.extend_below("", found));
+        let request = options.settle(&scope, totals).map_err(|found| faults.extend_below("", found));
         faults.finish()?;
         let request = request.map_err(|()| Problem::internal("a refused request has no faults"))?;
         Ok(Submission { request, name, samples: submitted.samples, idempotency_key: None, timeout })

@@ -123,8 +123,7 @@ impl JobResource for AuditKind {
 
     /// The notes of a run say nothing once it has ended.
     fn progress(job: &AuditSnapshot) -> Value {
-        let note = job.note.clone().filter(|_| !job.status.is_final());
-        jobs::progress(&AuditSnapshot { note, ..job.clone() })
+        jobs::progress(job, job.note.as_deref().filter(|_| !job.status.is_final()))
     }
 
     fn details(subject: AuditSubject, _: Option<&str>) -> Result<AuditDetails, Problem> {
@@ -220,24 +219,13 @@ mod tests {
     use super::*;
     use crate::store::JobStatus;
     use serde_json::json;
-    use time::OffsetDateTime;
-    use uuid::Uuid;
 
     #[test]
     fn an_audit_that_has_ended_has_no_notes() {
-        let snapshot = |status| AuditSnapshot {
-            id: Uuid::nil(),
-            owner: None,
-            subject: AuditSubject { total: 9, ..AuditSubject::default() },
-            status,
-            done: 9,
-            note: Some(r#"{"testing":true}"#.to_owned()),
-            revision: 1,
-            created_at: OffsetDateTime::UNIX_EPOCH,
-            started_at: None,
-            finished_at: None,
-            failure: None,
-            deadline: None,
+        let snapshot = |status| {
+            let mut snapshot = AuditSnapshot::example(AuditSubject { total: 9, ..AuditSubject::default() }, status);
+            (snapshot.row.done, snapshot.row.note) = (9, Some(r#"{"testing":true}"#.to_owned()));
+            snapshot
         };
         let running = AuditKind::progress(&snapshot(JobStatus::Running));
         assert_eq!(running, json!({ "done": 9, "total": 9, "testing": true }));

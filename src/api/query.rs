@@ -2,7 +2,7 @@
 
 use super::check::RequestFaults;
 use super::problem::{PointedFault, Problem};
-use crate::jobs::JobQuery;
+use crate::store::JobQuery;
 use axum::extract::Query;
 use axum::http::Uri;
 use mia::json::by_name;

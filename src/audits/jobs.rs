@@ -12,7 +12,8 @@ use super::sample_scoring::{ScoredSamples, score_samples};
 use super::stored_scores::{StoredScores, output};
 use crate::datasets::SampleTotals;
 use crate::jobs::{
-    FailureKind, JobError, JobFailure, JobKind, JobRun, JobSnapshot, JobSubject, Jobs, LocalRun, Submission, encoded,
+    FailureKind, JobError, JobFailure, JobKind, JobRequest, JobRun, JobSnapshot, JobSubject, JobSummary, Jobs,
+    LocalRun, Submission, encoded,
 };
 use crate::retry::until_final;
 use crate::scorer::Scorer;
@@ -41,15 +42,6 @@ impl JobKind for AuditKind {
     const MOST_KEPT: usize = 4 * MAX_SCORES;
     const COUNTER: &'static str = names::AUDITS;
     type Request = AuditRequest;
-    type Subject = AuditSubject;
-
-    fn subject(job: &Submission<AuditRequest>, totals: &SampleTotals) -> AuditSubject {
-        AuditSubject::new(&job.request, job.name.clone(), job.samples.dataset_id(), totals)
-    }
-
-    fn weight(request: &AuditRequest, totals: &SampleTotals) -> Result<usize, JobError> {
-        check_cost(request, totals)
-    }
 
     async fn run(&self, job: JobRun<'_, AuditRequest>) -> Result<JobOutput, JobFailure> {
         let calibration = named_calibration(job.store, &job.request).await?;
@@ -95,15 +87,6 @@ impl JobKind for CalibrationKind {
     const MOST_KEPT: usize = MAX_SCORES;
     const COUNTER: &'static str = names::CALIBRATIONS;
     type Request = AuditRequest;
-    type Subject = AuditSubject;
-
-    fn subject(job: &Submission<AuditRequest>, totals: &SampleTotals) -> AuditSubject {
-        AuditSubject::new(&job.request, job.name.clone(), job.samples.dataset_id(), totals)
-    }
-
-    fn weight(request: &AuditRequest, totals: &SampleTotals) -> Result<usize, JobError> {
-        check_cost(request, totals)
-    }
 
     async fn run(&self, job: JobRun<'_, AuditRequest>) -> Result<JobOutput, JobFailure> {
         let _hold = self.0.engine().hold_statistics(job.is_resumed());
@@ -129,16 +112,6 @@ impl JobKind for TestJob {
     const MOST_KEPT: usize = MAX_SCORES;
     const COUNTER: &'static str = names::TESTS;
     type Request = TestRequest;
-    type Subject = TestSubject;
-
-    fn subject(job: &Submission<TestRequest>, totals: &SampleTotals) -> TestSubject {
-        let scored = AuditSubject::new(&job.request.scoring, job.name.clone(), job.samples.dataset_id(), totals);
-        TestSubject { kind: job.request.layout.kind(), scored }
-    }
-
-    fn weight(request: &TestRequest, totals: &SampleTotals) -> Result<usize, JobError> {
-        check_cost(&request.scoring, totals)
-    }
 
     async fn run(&self, job: JobRun<'_, TestRequest>) -> Result<JobOutput, JobFailure> {
         // Statistics stay on disk until the test has ended, so that rerunning it costs no forward pass.
@@ -172,6 +145,18 @@ pub struct AuditSubject {
     pub non_members: usize,
 }
 
+impl JobRequest for AuditRequest {
+    type Subject = AuditSubject;
+
+    fn subject(job: &Submission<Self>, totals: &SampleTotals) -> AuditSubject {
+        AuditSubject::new(&job.request, job.name.clone(), job.samples.dataset_id(), totals)
+    }
+
+    fn weight(&self, totals: &SampleTotals) -> Result<usize, JobError> {
+        check_cost(self, totals)
+    }
+}
+
 impl AuditSubject {
     fn new(request: &AuditRequest, name: Option<String>, dataset: Option<String>, totals: &SampleTotals) -> Self {
         Self {
@@ -187,20 +172,8 @@ impl AuditSubject {
 }
 
 impl JobSubject for AuditSubject {
-    fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    fn model(&self) -> &str {
-        &self.model
-    }
-
-    fn dataset(&self) -> Option<&str> {
-        self.dataset.as_deref()
-    }
-
-    fn samples(&self) -> SampleTotals {
-        SampleTotals {
+    fn summary(&self) -> JobSummary<'_> {
+        let samples = SampleTotals {
             samples: self.total,
             members: self.members,
             non_members: self.non_members,
@@ -208,11 +181,22 @@ impl JobSubject for AuditSubject {
             grouped: self.total,
             with_neighbors: self.total,
             ..SampleTotals::default()
-        }
+        };
+        let (name, dataset) = (self.name.as_deref(), self.dataset.as_deref());
+        JobSummary { name, model: &self.model, dataset, samples, total: self.total }
+    }
+}
+
+impl JobRequest for TestRequest {
+    type Subject = TestSubject;
+
+    fn subject(job: &Submission<Self>, totals: &SampleTotals) -> TestSubject {
+        let scored = AuditSubject::new(&job.request.scoring, job.name.clone(), job.samples.dataset_id(), totals);
+        TestSubject { kind: job.request.layout.kind(), scored }
     }
 
-    fn total(&self) -> usize {
-        self.total
+    fn weight(&self, totals: &SampleTotals) -> Result<usize, JobError> {
+        check_cost(&self.scoring, totals)
     }
 }
 
@@ -225,24 +209,8 @@ pub struct TestSubject {
 }
 
 impl JobSubject for TestSubject {
-    fn name(&self) -> Option<&str> {
-        self.scored.name()
-    }
-
-    fn model(&self) -> &str {
-        self.scored.model()
-    }
-
-    fn dataset(&self) -> Option<&str> {
-        self.scored.dataset()
-    }
-
-    fn samples(&self) -> SampleTotals {
-        self.scored.samples()
-    }
-
-    fn total(&self) -> usize {
-        self.scored.total()
+    fn summary(&self) -> JobSummary<'_> {
+        self.scored.summary()
     }
 }
 

@@ -1,7 +1,8 @@
 //! An audit as it is asked for, stored and run.
 
-use super::evidence::{EvidenceOptions, EvidenceRequest, SampleFacts};
+use super::evidence::{EvidenceOptions, EvidenceRequest};
 use super::selected_tokens::token_selections;
+use crate::datasets::SampleTotals;
 use crate::scorer::{Overflow, Plan};
 use mia::json::object_or_null;
 use mia::methods::{Fault, LabelledMethod, Method, Scope};
@@ -61,15 +62,15 @@ pub struct AuditOptions {
 }
 
 impl AuditOptions {
-    /// Resolves the options for samples of which these facts hold. Faults have pointers into the request.
-    pub fn settle(self, scope: &Scope, facts: SampleFacts) -> Result<AuditRequest, Vec<Fault>> {
+    /// Resolves the options for samples of these totals. Faults have pointers into the request.
+    pub fn settle(self, scope: &Scope, totals: &SampleTotals) -> Result<AuditRequest, Vec<Fault>> {
         let Self { model, methods, overflow, metrics, evidence } = self;
         let below =
             |list: &'static str| move |Fault { pointer, detail }| Fault { pointer: format!("{list}{pointer}"), detail };
-        let split_faults = split_faults(&methods, facts.labelled).into_iter().map(below("/methods"));
-        let metric_faults = metrics.faults(&methods, facts.grouped).into_iter().map(below("/metrics"));
+        let split_faults = split_faults(&methods, totals.are_labelled()).into_iter().map(below("/methods"));
+        let metric_faults = metrics.faults(&methods, totals.grouped > 0).into_iter().map(below("/metrics"));
         let mut faults: Vec<Fault> = split_faults.chain(metric_faults).collect();
-        match evidence.settle(&methods, scope, facts) {
+        match evidence.settle(&methods, scope, totals) {
             Ok(evidence) if faults.is_empty() => Ok(AuditRequest { model, methods, overflow, metrics, evidence }),
             settled => {
                 faults.extend(settled.err().unwrap_or_default());

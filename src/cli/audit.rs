@@ -7,8 +7,8 @@ use super::report_format::{self, ReportFormat};
 use super::scoring_args::{self, ScoringArgs, variant};
 use super::{audit_scores, plan_file, table};
 use crate::audits::{
-    self, AuditFailure, AuditMetrics, AuditOptions, AuditOutcome, AuditPlan, AverageOver, RunEvent, SampleFacts,
-    TuningProgress, with_default_primary,
+    self, AuditFailure, AuditMetrics, AuditOptions, AuditOutcome, AuditPlan, AverageOver, RunEvent, TuningProgress,
+    with_default_primary,
 };
 use crate::datasets::{DatasetDigest, Sample, SampleBlocks, SampleTotals};
 use crate::new_file::NewFile;
@@ -75,12 +75,11 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
     let (places, read): (Vec<_>, Vec<_>) = read.into_iter().unzip();
     let (samples, others): (Vec<_>, Vec<_>) = read.into_iter().map(|read| (read.sample, read.others)).unzip();
     let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
-    let facts = SampleFacts::from(&totals);
     let (settings, options) = args.evidence.options(args.scoring.settings(config)?)?;
     let defaults = |scope: &Scope| {
         // The calibration is scored by the same methods, so that a reference serves it as well.
         let reference = || scope.reference.filter(|_| options.calibration.is_some()).map(str::to_owned);
-        let reference = options.control_model(scope, facts).or_else(reference);
+        let reference = options.control_model(scope, &totals).or_else(reference);
         with_default_primary(possible_default_methods(scope), reference.as_deref())
     };
     let (scorer, plan) = args.scoring.start(&settings, true, neighbors, defaults).await?;
@@ -104,7 +103,7 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
         metrics,
         evidence: options,
     };
-    let settled = options.settle(&scorer.scope(&ids, Some(&model), true, neighbors), facts);
+    let settled = options.settle(&scorer.scope(&ids, Some(&model), true, neighbors), &totals);
     let mut request = settled.map_err(|faults| flag_fault(&faults))?;
     // Reference models are downloaded before the bar of the samples is shown.
     progress::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(scoring_args::explained)?;

@@ -90,6 +90,12 @@ impl SampleTotals {
         Ok(counter.totals())
     }
 
+    /// Returns true if some samples have a label.
+    #[must_use]
+    pub fn are_labelled(&self) -> bool {
+        self.members + self.non_members > 0
+    }
+
     #[must_use]
     pub fn all_have_neighbors(&self) -> bool {
         self.with_neighbors == self.samples

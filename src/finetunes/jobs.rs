@@ -4,7 +4,9 @@ use super::request::{FinetuneRequest, tuning_texts_fault};
 use super::run::{Finetuned, TuningRun};
 use super::shelf::AdapterShelf;
 use crate::datasets::SampleTotals;
-use crate::jobs::{FailureKind, JobError, JobFailure, JobKind, JobRun, JobSubject, Submission, encoded};
+use crate::jobs::{
+    FailureKind, JobError, JobFailure, JobKind, JobRequest, JobRun, JobSubject, JobSummary, Submission, encoded,
+};
 use crate::pool::{OpenError, Retry, adapted_id};
 use crate::scorer::Scorer;
 use crate::store::{AdapterFiles, AdapterName, AdapterRow, JobOutput};
@@ -44,28 +46,6 @@ impl JobKind for FinetuneKind {
     const MOST_KEPT: usize = 1_000_000;
     const COUNTER: &'static str = names::FINETUNES;
     type Request = FinetuneRequest;
-    type Subject = FinetuneSubject;
-
-    fn subject(job: &Submission<FinetuneRequest>, totals: &SampleTotals) -> FinetuneSubject {
-        FinetuneSubject {
-            model: job.request.model.clone(),
-            name: job.request.name.clone(),
-            dataset: job.samples.dataset_id(),
-            texts: totals.samples,
-            steps: job.request.steps(totals.samples),
-        }
-    }
-
-    fn weight(request: &FinetuneRequest, totals: &SampleTotals) -> Result<usize, JobError> {
-        match tuning_texts_fault(totals, request) {
-            Some(fault) => Err(JobError::Internal(format!("unchecked texts: {fault}"))),
-            None => Ok(request.steps(totals.samples)),
-        }
-    }
-
-    fn adapter(request: &FinetuneRequest) -> Option<AdapterName> {
-        Some(AdapterName { model: request.model.clone(), name: request.name.clone() })
-    }
 
     async fn run(&self, job: JobRun<'_, FinetuneRequest>) -> Result<JobOutput, JobFailure> {
         let request = FinetuneRequest::clone(&job.request);
@@ -130,25 +110,36 @@ pub struct FinetuneSubject {
     pub steps: usize,
 }
 
+impl JobRequest for FinetuneRequest {
+    type Subject = FinetuneSubject;
+
+    fn subject(job: &Submission<Self>, totals: &SampleTotals) -> FinetuneSubject {
+        FinetuneSubject {
+            model: job.request.model.clone(),
+            name: job.request.name.clone(),
+            dataset: job.samples.dataset_id(),
+            texts: totals.samples,
+            steps: job.request.steps(totals.samples),
+        }
+    }
+
+    fn weight(&self, totals: &SampleTotals) -> Result<usize, JobError> {
+        match tuning_texts_fault(totals, self) {
+            Some(fault) => Err(JobError::Internal(format!("unchecked texts: {fault}"))),
+            None => Ok(self.steps(totals.samples)),
+        }
+    }
+
+    fn adapter(&self) -> Option<AdapterName> {
+        Some(AdapterName { model: self.model.clone(), name: self.name.clone() })
+    }
+}
+
 impl JobSubject for FinetuneSubject {
-    fn name(&self) -> Option<&str> {
-        Some(&self.name)
-    }
-
-    fn model(&self) -> &str {
-        &self.model
-    }
-
-    fn dataset(&self) -> Option<&str> {
-        self.dataset.as_deref()
-    }
-
-    fn samples(&self) -> SampleTotals {
-        SampleTotals { samples: self.texts, ..SampleTotals::default() }
-    }
-
-    fn total(&self) -> usize {
-        self.steps
+    fn summary(&self) -> JobSummary<'_> {
+        let samples = SampleTotals { samples: self.texts, ..SampleTotals::default() };
+        let Self { name, model, dataset, steps, .. } = self;
+        JobSummary { name: Some(name), model, dataset: dataset.as_deref(), samples, total: *steps }
     }
 }
 

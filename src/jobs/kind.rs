@@ -157,40 +157,56 @@ pub trait JobKind: Send + Sync + 'static {
     const MOST_KEPT: usize;
     /// The counter of jobs that have ended, by status.
     const COUNTER: &'static str;
-    /// Request of a job, as stored.
-    type Request: Serialize + DeserializeOwned + Send + Sync;
-    /// Summary of a job in lists.
-    type Subject: JobSubject;
-
-    /// Returns the summary of a job with samples of these totals.
-    fn subject(submission: &Submission<Self::Request>, totals: &SampleTotals) -> Self::Subject;
-
-    /// The size of a job's report, in the units of [`JobKind::MOST_KEPT`].
-    ///
-    /// # Errors
-    /// [`JobError::TooLarge`] where the job would need more than one may.
-    fn weight(request: &Self::Request, totals: &SampleTotals) -> Result<usize, JobError>;
-
-    /// The adapter that a job makes.
-    fn adapter(_request: &Self::Request) -> Option<AdapterName> {
-        None
-    }
+    /// Request of a job.
+    type Request: JobRequest;
 
     /// Runs a job as it is stored. Dropping the future stops it, and to run it again resumes it or begins it anew with the
     /// same result.
     fn run(&self, job: JobRun<'_, Self::Request>) -> impl Future<Output = Result<JobOutput, JobFailure>> + Send;
 }
 
-/// Summary of a job in lists and the log.
+/// Request of a job, as stored.
+pub trait JobRequest: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// Summary of a job in lists.
+    type Subject: JobSubject;
+
+    /// Returns the summary of a job with samples of these totals.
+    fn subject(submission: &Submission<Self>, totals: &SampleTotals) -> Self::Subject
+    where
+        Self: Sized;
+
+    /// The size of the job's report, in the units of [`JobKind::MOST_KEPT`].
+    ///
+    /// # Errors
+    /// [`JobError::TooLarge`] where the job would need more than one may.
+    fn weight(&self, totals: &SampleTotals) -> Result<usize, JobError>;
+
+    /// The adapter that the job makes.
+    fn adapter(&self) -> Option<AdapterName> {
+        None
+    }
+}
+
+/// The summary of the jobs of a kind.
+pub type Subject<K> = <<K as JobKind>::Request as JobRequest>::Subject;
+
+/// Summary of a job in lists and the log, as stored.
 pub trait JobSubject: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The part of it that jobs of all kinds have.
+    fn summary(&self) -> JobSummary<'_>;
+}
+
+/// The part of a job's summary that all kinds have.
+#[derive(Clone, Debug, Default)]
+pub struct JobSummary<'a> {
     /// Name given by the client.
-    fn name(&self) -> Option<&str>;
+    pub name: Option<&'a str>,
     /// Id of the model.
-    fn model(&self) -> &str;
+    pub model: &'a str,
     /// Id of the dataset; `None` if the samples came with the request.
-    fn dataset(&self) -> Option<&str>;
+    pub dataset: Option<&'a str>,
     /// Totals of the samples. Those not known any more are as the job was accepted with.
-    fn samples(&self) -> SampleTotals;
+    pub samples: SampleTotals,
     /// Number of parts of the work.
-    fn total(&self) -> usize;
+    pub total: usize,
 }

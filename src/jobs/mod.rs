@@ -15,5 +15,7 @@ mod work;
 mod tests;
 
 pub use error::{FailureKind, FailureRecord, JobError, JobFailure};
-pub use kind::{JobKind, JobRun, JobSubject, LocalRun, MAX_UNFINISHED, Submission, encoded};
-pub use runner::{JobPage, JobQuery, JobSnapshot, Jobs};
+pub use kind::{
+    JobKind, JobRequest, JobRun, JobSubject, JobSummary, LocalRun, MAX_UNFINISHED, Subject, Submission, encoded,
+};
+pub use runner::{JobPage, JobSnapshot, Jobs};

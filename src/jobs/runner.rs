@@ -1,14 +1,14 @@
 //! The jobs of one kind, and where each stands.
 
 use super::error::{FailureRecord, JobError};
-use super::kind::{JobKind, JobSubject, LocalRun};
+use super::kind::{JobKind, JobSubject, JobSummary, LocalRun, Subject};
 use crate::config::StoreSettings;
-use crate::store::{ClaimedJob, JobFilter, JobRow, JobStatus, Principal, Store};
+use crate::store::{ClaimedJob, JobQuery, JobRow, JobStatus, Principal, Store};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use time::OffsetDateTime;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -90,7 +90,7 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// A job as it stands.
-    pub async fn get(&self, id: Uuid) -> Result<JobSnapshot<K::Subject>, JobError> {
+    pub async fn get(&self, id: Uuid) -> Result<JobSnapshot<Subject<K>>, JobError> {
         let row = self.store().job(K::NAME, id).await?.filter(|row| self.client.sees(&row.owner));
         let row = row.ok_or(JobError::NotFound(K::NAME))?;
         Ok(self.up_to_date(JobSnapshot::new(row, &self.client)?))
@@ -102,19 +102,18 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// Some jobs, newest first.
-    pub async fn list(&self, query: &JobQuery) -> Result<JobPage<K::Subject>, JobError> {
-        let JobQuery { status, model, after, limit } = query.clone();
-        let (owner, limit_and_one) = (self.client.clone(), limit.saturating_add(1));
-        let filter = JobFilter { kind: K::NAME, owner, status, model, after, limit: limit_and_one };
-        let rows = self.store().jobs(&filter).await?;
-        let has_more = rows.len() > limit;
-        let jobs = rows.into_iter().take(limit).map(|row| Ok(self.up_to_date(JobSnapshot::new(row, &self.client)?)));
-        let jobs: Vec<JobSnapshot<K::Subject>> = jobs.collect::<Result<_, JobError>>()?;
+    pub async fn list(&self, query: &JobQuery) -> Result<JobPage<Subject<K>>, JobError> {
+        let and_one = JobQuery { limit: query.limit.saturating_add(1), ..query.clone() };
+        let rows = self.store().jobs(K::NAME, &self.client, &and_one).await?;
+        let has_more = rows.len() > query.limit;
+        let jobs =
+            rows.into_iter().take(query.limit).map(|row| Ok(self.up_to_date(JobSnapshot::new(row, &self.client)?)));
+        let jobs: Vec<JobSnapshot<Subject<K>>> = jobs.collect::<Result<_, JobError>>()?;
         Ok(JobPage { next: jobs.last().map(|job| job.id).filter(|_| has_more), jobs })
     }
 
     /// Waits until a job is final, or for the given time; gives it as it stands then.
-    pub async fn wait(&self, id: Uuid, at_most: Duration) -> Result<JobSnapshot<K::Subject>, JobError> {
+    pub async fn wait(&self, id: Uuid, at_most: Duration) -> Result<JobSnapshot<Subject<K>>, JobError> {
         let ended = async {
             let mut snapshot = self.get(id).await?;
             while !snapshot.status.is_final() {
@@ -129,7 +128,7 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// Waits until a job has another revision than this one.
-    pub async fn next_change(&self, id: Uuid, revision: i64) -> Result<JobSnapshot<K::Subject>, JobError> {
+    pub async fn next_change(&self, id: Uuid, revision: i64) -> Result<JobSnapshot<Subject<K>>, JobError> {
         let mut changes = self.shared.changes.subscribe();
         loop {
             changes.mark_unchanged();
@@ -143,7 +142,7 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// Cancels a job and waits until it has stopped.
-    pub async fn cancel(&self, id: Uuid) -> Result<JobSnapshot<K::Subject>, JobError> {
+    pub async fn cancel(&self, id: Uuid) -> Result<JobSnapshot<Subject<K>>, JobError> {
         if self.get(id).await?.status.is_final() {
             return Err(JobError::Finished(K::NAME));
         }
@@ -182,9 +181,9 @@ impl<K: JobKind> Jobs<K> {
         for status in [JobStatus::Running, JobStatus::Queued] {
             // A store in memory fails only where memory does.
             let Ok(page) = self.list(&unfinished(status)).await else { continue };
-            for JobSnapshot { id, subject, status, done, .. } in page.jobs {
-                let (name, total, status) = (subject.name(), subject.total(), status.name());
-                tracing::warn!(job = %id, name, status, done, total, "{} cancelled: the service ends", K::NAME);
+            for job in page.jobs {
+                let JobSummary { name, total, .. } = job.subject.summary();
+                tracing::warn!(job = %job.id, name, status = job.status.name(), done = job.done, total, "{} cancelled: the service ends", K::NAME);
             }
         }
         if let Err(error) = self.store().cancel_all(K::NAME).await {
@@ -193,13 +192,14 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// With how much is done by now, where this process runs it.
-    fn up_to_date(&self, snapshot: JobSnapshot<K::Subject>) -> JobSnapshot<K::Subject> {
-        match self.local(snapshot.id) {
-            Some(local) if !snapshot.status.is_final() => {
-                JobSnapshot { done: local.done(), note: local.note().or(snapshot.note), ..snapshot }
-            }
-            _ => snapshot,
+    fn up_to_date(&self, mut snapshot: JobSnapshot<Subject<K>>) -> JobSnapshot<Subject<K>> {
+        if !snapshot.status.is_final()
+            && let Some(local) = self.local(snapshot.id)
+        {
+            let row = &mut snapshot.row;
+            (row.done, row.note) = (local.done(), local.note().or(row.note.take()));
         }
+        snapshot
     }
 
     fn local(&self, id: Uuid) -> Option<Arc<LocalRun>> {
@@ -242,79 +242,59 @@ impl<K: JobKind> Jobs<K> {
     }
 }
 
-/// State of a job at one moment.
+/// State of a job at one moment, as a client sees it.
 #[derive(Clone, Debug)]
 pub struct JobSnapshot<S> {
-    pub id: Uuid,
-    /// The name of its owner, where the client that asks may know it.
+    /// The job as it is stored.
+    pub row: JobRow,
+    /// Name of its owner, if the client may know it.
     pub owner: Option<String>,
     pub subject: S,
-    pub status: JobStatus,
-    /// Parts of the work that are done.
-    pub done: usize,
-    /// Note of its run besides that, as JSON.
-    pub note: Option<String>,
-    /// Grows with each change.
-    pub revision: i64,
-    pub created_at: OffsetDateTime,
-    pub started_at: Option<OffsetDateTime>,
-    pub finished_at: Option<OffsetDateTime>,
     pub failure: Option<FailureRecord>,
-    /// When it must have ended.
-    pub deadline: Option<OffsetDateTime>,
 }
 
-impl<S: DeserializeOwned> JobSnapshot<S> {
-    /// Snapshot of a stored job as a client sees it.
-    ///
-    /// # Errors
-    /// [`JobError::Internal`] where it cannot be read.
-    pub(super) fn new(row: JobRow, client: &Principal) -> Result<Self, JobError> {
-        let JobRow {
-            id,
-            status,
-            summary,
-            done,
-            note,
-            revision,
-            created_at,
-            started_at,
-            finished_at,
-            failure,
-            deadline,
-            owner,
-        } = row;
-        let unreadable = |error: serde_json::Error| JobError::Internal(format!("job {id} as it is stored: {error}"));
-        let failure = failure.map(|failure| serde_json::from_str(&failure)).transpose().map_err(unreadable)?;
-        let subject = serde_json::from_str(&summary).map_err(unreadable)?;
-        Ok(Self {
-            id,
-            owner: client.visible_name(owner),
-            subject,
-            status,
-            done,
-            note,
-            revision,
-            created_at,
-            started_at,
-            finished_at,
-            failure,
-            deadline,
-        })
+impl<S> Deref for JobSnapshot<S> {
+    type Target = JobRow;
+
+    fn deref(&self) -> &JobRow {
+        &self.row
     }
 }
 
-/// Which jobs to list.
-#[derive(Clone, Debug)]
-pub struct JobQuery {
-    /// Only jobs with this status.
-    pub status: Option<JobStatus>,
-    /// Only those of the model of this id.
-    pub model: Option<String>,
-    /// Only those older than this one, which may be gone.
-    pub after: Option<Uuid>,
-    /// Maximum number of jobs in a page.
-    pub limit: usize,
+impl<S: DeserializeOwned> JobSnapshot<S> {
+    /// Reads a stored job.
+    ///
+    /// # Errors
+    /// [`JobError::Internal`] where it cannot be read.
+    fn new(row: JobRow, client: &Principal) -> Result<Self, JobError> {
+        let unreadable =
+            |error: serde_json::Error| JobError::Internal(format!("job {} as it is stored: {error}", row.id));
+        let failure = row.failure.as_deref().map(serde_json::from_str).transpose().map_err(unreadable)?;
+        let subject = serde_json::from_str(&row.summary).map_err(unreadable)?;
+        Ok(Self { owner: client.visible_name(row.owner.clone()), subject, failure, row })
+    }
+}
+
+#[cfg(test)]
+impl<S: JobSubject> JobSnapshot<S> {
+    /// A job without an owner, created at the beginning of 1970.
+    pub fn example(subject: S, status: JobStatus) -> Self {
+        let row = JobRow {
+            id: Uuid::nil(),
+            owner: String::new(),
+            status,
+            summary: String::new(),
+            done: 0,
+            note: None,
+            revision: 1,
+            created_at: time::OffsetDateTime::UNIX_EPOCH,
+            started_at: None,
+            finished_at: None,
+            failure: None,
+            deadline: None,
+        };
+        Self { row, owner: None, subject, failure: None }
+    }
 }
 
 /// Jobs, newest first.

@@ -1,7 +1,7 @@
 //! Jobs are submitted: once, whoever asks twice.
 
 use super::error::JobError;
-use super::kind::{JobKind, JobSubject, MAX_UNFINISHED, OWNER_SHARE, Submission};
+use super::kind::{JobKind, JobRequest, JobSubject, MAX_UNFINISHED, OWNER_SHARE, Subject, Submission};
 use super::runner::{JobSnapshot, Jobs};
 use crate::datasets::SubmittedSamples;
 use crate::store::{AdapterName, IdempotencyKey, NewJob, Submitted};
@@ -14,11 +14,11 @@ impl<K: JobKind> Jobs<K> {
     ///
     /// # Errors
     /// [`JobError`]; [`JobError::NameTaken`] where the model has an adapter of the name, or is to get one.
-    pub async fn submit(&self, job: Submission<K::Request>) -> Result<JobSnapshot<K::Subject>, JobError> {
+    pub async fn submit(&self, job: Submission<K::Request>) -> Result<JobSnapshot<Subject<K>>, JobError> {
         let store = self.store();
         let totals = job.samples.totals()?;
-        let weight = K::weight(&job.request, &totals)?;
-        let subject = K::subject(&job, &totals);
+        let weight = job.request.weight(&totals)?;
+        let subject = K::Request::subject(&job, &totals);
         let key = idempotency_key(&job, &subject)?;
         if let Some(key) = &key
             && let Some(known) = store.submitted_under(self.client().name(), &key.key).await?
@@ -32,7 +32,7 @@ impl<K: JobKind> Jobs<K> {
             id,
             owner: self.client().name().to_owned(),
             kind: K::NAME,
-            model: subject.model().to_owned(),
+            model: subject.summary().model.to_owned(),
             summary: json(&subject)?,
             request: json(&job.request)?,
             dataset,
@@ -40,7 +40,7 @@ impl<K: JobKind> Jobs<K> {
             weight,
             key,
             timeout: job.timeout,
-            adapter: K::adapter(&job.request),
+            adapter: job.request.adapter(),
         };
         let submitted = store.submit(&new).await;
         if matches!(job.samples, SubmittedSamples::Inline(_)) && !matches!(submitted, Ok(Submitted::Queued)) {
@@ -58,7 +58,7 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// The job that was submitted under a client's key.
-    pub async fn submitted_under(&self, client_key: &str) -> Result<Option<JobSnapshot<K::Subject>>, JobError> {
+    pub async fn submitted_under(&self, client_key: &str) -> Result<Option<JobSnapshot<Subject<K>>>, JobError> {
         match self.store().submitted_under(self.client().name(), &stored_key(client_key)?).await? {
             Some(Submitted::Known { job, .. }) => Ok(Some(self.get(job).await.map_err(|error| match error {
                 // The key is that of a job of another kind.
@@ -88,7 +88,7 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// The job that was submitted under the key before.
-    async fn repeated(&self, key: &IdempotencyKey, known: &Submitted) -> Result<JobSnapshot<K::Subject>, JobError> {
+    async fn repeated(&self, key: &IdempotencyKey, known: &Submitted) -> Result<JobSnapshot<Subject<K>>, JobError> {
         match known {
             Submitted::Known { job, digest } if *digest == key.digest => self.get(*job).await,
             _ => Err(JobError::KeyReused),
@@ -103,7 +103,7 @@ fn idempotency_key<R: Serialize>(
 ) -> Result<Option<IdempotencyKey>, JobError> {
     let Some(key) = &job.idempotency_key else { return Ok(None) };
     let samples = job.samples.fingerprint()?;
-    let name = subject.name().unwrap_or_default();
+    let name = subject.summary().name.unwrap_or_default();
     let timeout = job.timeout.map(|timeout| timeout.as_secs().to_string());
     let request = json(&job.request)?;
     let digest = TextDigest::of_parts([&*request, name, &*samples].into_iter().chain(timeout.as_deref()));

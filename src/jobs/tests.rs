@@ -5,7 +5,7 @@ mod abort;
 use super::*;
 use crate::config::StoreSettings;
 use crate::datasets::{Sample, SampleTotals, SubmittedSamples};
-use crate::store::{JobOutput, JobStatus, Store};
+use crate::store::{JobOutput, JobQuery, JobStatus, Store};
 use crate::telemetry::names;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -27,29 +27,26 @@ enum FakeKind {
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct FakeSubject {
+pub struct FakeSubject {
     model: String,
 }
 
 impl JobSubject for FakeSubject {
-    fn name(&self) -> Option<&str> {
-        None
+    fn summary(&self) -> JobSummary<'_> {
+        JobSummary { model: &self.model, total: 1, ..JobSummary::default() }
+    }
+}
+
+/// The model.
+impl JobRequest for String {
+    type Subject = FakeSubject;
+
+    fn subject(job: &Submission<Self>, _: &SampleTotals) -> FakeSubject {
+        FakeSubject { model: job.request.clone() }
     }
 
-    fn model(&self) -> &str {
-        &self.model
-    }
-
-    fn dataset(&self) -> Option<&str> {
-        None
-    }
-
-    fn samples(&self) -> SampleTotals {
-        SampleTotals::default()
-    }
-
-    fn total(&self) -> usize {
-        1
+    fn weight(&self, _: &SampleTotals) -> Result<usize, JobError> {
+        Ok(1)
     }
 }
 
@@ -63,17 +60,7 @@ impl JobKind for FakeKind {
     const MOST_RUNNING: usize = MAX_RUNNING;
     const MOST_KEPT: usize = 1_000;
     const COUNTER: &'static str = names::AUDITS;
-    /// The model.
     type Request = String;
-    type Subject = FakeSubject;
-
-    fn subject(job: &Submission<String>, _: &SampleTotals) -> FakeSubject {
-        FakeSubject { model: job.request.clone() }
-    }
-
-    fn weight(_: &String, _: &SampleTotals) -> Result<usize, JobError> {
-        Ok(1)
-    }
 
     async fn run(&self, job: JobRun<'_, String>) -> Result<JobOutput, JobFailure> {
         match self {

@@ -1,7 +1,7 @@
 //! Jobs are claimed and run, one after another in each of a few places, and their ends are stored.
 
 use super::error::JobFailure;
-use super::kind::{JobKind, JobRun, JobSubject, LocalRun, is_started_over};
+use super::kind::{JobKind, JobRun, JobSubject, JobSummary, LocalRun, Subject, is_started_over};
 use super::runner::Jobs;
 use crate::retry::Pauses;
 use crate::store::{ClaimedJob, JobEnd, JobOutput, StoreError};
@@ -164,7 +164,8 @@ impl<K: JobKind> Jobs<K> {
         };
         let status = self.finish(job, local, stored).await;
         let subject = subject::<K>(job);
-        let (model, texts, seconds) = (subject.model(), subject.samples().samples, started.elapsed().as_secs_f64());
+        let JobSummary { model, samples, .. } = subject.summary();
+        let (texts, seconds) = (samples.samples, started.elapsed().as_secs_f64());
         tracing::info!(job = %job.id, model, texts, tokens, seconds, status, "{} ended", K::NAME);
         Self::count(status);
     }
@@ -200,7 +201,7 @@ impl<K: JobKind> Jobs<K> {
     /// Back into the queue, for the next process.
     async fn give_back(&self, job: &ClaimedJob, local: &LocalRun) {
         let (subject, done) = (subject::<K>(job), local.done());
-        let (model, total) = (subject.model(), subject.total());
+        let JobSummary { model, total, .. } = subject.summary();
         let goes_on = "it goes on when a process takes it again";
         tracing::warn!(job = %job.id, model, done, total, "{} interrupted: {goes_on}", K::NAME);
         if let Err(error) = self.store().release(job.id, job.claim).await {
@@ -229,6 +230,6 @@ fn failed<K: JobKind>(job: &ClaimedJob, failure: &JobFailure) -> JobEnd {
 }
 
 /// Summary of the job, for the log.
-fn subject<K: JobKind>(job: &ClaimedJob) -> K::Subject {
+fn subject<K: JobKind>(job: &ClaimedJob) -> Subject<K> {
     serde_json::from_str(&job.summary).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use super::request::{MOST_WINDOWS, MemorizationRequest};
 use super::run::{MemorizationProgress, run};
 use super::window_scorer::WindowScorer;
 use crate::datasets::SampleTotals;
-use crate::jobs::{JobError, JobFailure, JobKind, JobRun, JobSubject, Submission, encoded};
+use crate::jobs::{JobError, JobFailure, JobKind, JobRequest, JobRun, JobSubject, JobSummary, Submission, encoded};
 use crate::scorer::Scorer;
 use crate::store::JobOutput;
 use crate::telemetry::names;
@@ -32,24 +32,6 @@ impl JobKind for MemorizationKind {
     const MOST_KEPT: usize = 4 * MOST_WINDOWS;
     const COUNTER: &'static str = names::MEMORIZATIONS;
     type Request = MemorizationRequest;
-    type Subject = MemorizationSubject;
-
-    fn subject(job: &Submission<MemorizationRequest>, totals: &SampleTotals) -> MemorizationSubject {
-        MemorizationSubject {
-            model: job.request.model.clone(),
-            dataset: job.samples.dataset_id(),
-            texts: totals.samples,
-            control: job.request.control.len(),
-        }
-    }
-
-    /// Maximum number of windows of the report, and one for each text: a token has no fewer than one byte as a rule.
-    fn weight(request: &MemorizationRequest, totals: &SampleTotals) -> Result<usize, JobError> {
-        let control: usize = request.control.iter().map(|work| work.text.len()).sum();
-        let bytes = usize::try_from(totals.text_bytes).unwrap_or(usize::MAX).saturating_add(control);
-        let windows = (bytes / request.windows.stride.max(1)).min(MOST_WINDOWS);
-        Ok(windows.saturating_add(totals.samples).saturating_add(request.control.len()))
-    }
 
     async fn run(&self, job: JobRun<'_, MemorizationRequest>) -> Result<JobOutput, JobFailure> {
         // Scored statistics stay on disk until the job has ended, so that running it again costs no forward pass.
@@ -83,24 +65,35 @@ pub struct MemorizationSubject {
     pub control: usize,
 }
 
+impl JobRequest for MemorizationRequest {
+    type Subject = MemorizationSubject;
+
+    fn subject(job: &Submission<Self>, totals: &SampleTotals) -> MemorizationSubject {
+        MemorizationSubject {
+            model: job.request.model.clone(),
+            dataset: job.samples.dataset_id(),
+            texts: totals.samples,
+            control: job.request.control.len(),
+        }
+    }
+
+    /// Maximum number of windows of the report, and one for each text: a token has no fewer than one byte as a rule.
+    fn weight(&self, totals: &SampleTotals) -> Result<usize, JobError> {
+        let control: usize = self.control.iter().map(|work| work.text.len()).sum();
+        let bytes = usize::try_from(totals.text_bytes).unwrap_or(usize::MAX).saturating_add(control);
+        let windows = (bytes / self.windows.stride.max(1)).min(MOST_WINDOWS);
+        Ok(windows.saturating_add(totals.samples).saturating_add(self.control.len()))
+    }
+}
+
 impl JobSubject for MemorizationSubject {
-    fn name(&self) -> Option<&str> {
-        None
-    }
-
-    fn model(&self) -> &str {
-        &self.model
-    }
-
-    fn dataset(&self) -> Option<&str> {
-        self.dataset.as_deref()
-    }
-
-    fn samples(&self) -> SampleTotals {
-        SampleTotals { samples: self.texts, ..SampleTotals::default() }
-    }
-
-    fn total(&self) -> usize {
-        self.texts + self.control
+    fn summary(&self) -> JobSummary<'_> {
+        JobSummary {
+            name: None,
+            model: &self.model,
+            dataset: self.dataset.as_deref(),
+            samples: SampleTotals { samples: self.texts, ..SampleTotals::default() },
+            total: self.texts + self.control,
+        }
     }
 }

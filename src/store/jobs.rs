@@ -80,16 +80,16 @@ pub struct JobRow {
     pub deadline: Option<OffsetDateTime>,
 }
 
-/// Which jobs to list.
+/// Selection of jobs to list.
 #[derive(Clone, Debug)]
-pub struct JobFilter {
-    pub kind: &'static str,
-    /// Only those that this client sees.
-    pub owner: Principal,
+pub struct JobQuery {
+    /// Only jobs with this status.
     pub status: Option<JobStatus>,
+    /// Only those of the model of this id.
     pub model: Option<String>,
     /// Only those older than this one, which may be gone.
     pub after: Option<Uuid>,
+    /// Maximum number of jobs.
     pub limit: usize,
 }
 
@@ -147,22 +147,22 @@ impl Store {
         row.as_ref().map(job_row).transpose()
     }
 
-    /// Jobs, newest first.
-    pub async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRow>, StoreError> {
+    /// Returns the jobs of a kind that a client sees, newest first.
+    pub async fn jobs(&self, kind: &str, client: &Principal, query: &JobQuery) -> Result<Vec<JobRow>, StoreError> {
         // PostgreSQL has no texts with such a character.
-        if filter.model.as_ref().is_some_and(|model| model.contains('\0')) {
+        if query.model.as_ref().is_some_and(|model| model.contains('\0')) {
             return Ok(Vec::new());
         }
         // Ids of version 7 grow with time, as texts as well.
         let statement = "SELECT * FROM jobs WHERE kind = $1 AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR model = $3) \
                          AND ($4 IS NULL OR id < $4) AND ($6 IS NULL OR owner = $6) ORDER BY id DESC LIMIT $5";
         let rows = sqlx::query(statement)
-            .bind(filter.kind)
-            .bind(filter.status.map(JobStatus::name))
-            .bind(filter.model.as_deref())
-            .bind(filter.after.map(|id| id.to_string()))
-            .bind(i64::try_from(filter.limit).unwrap_or(i64::MAX))
-            .bind(filter.owner.restriction())
+            .bind(kind)
+            .bind(query.status.map(JobStatus::name))
+            .bind(query.model.as_deref())
+            .bind(query.after.map(|id| id.to_string()))
+            .bind(i64::try_from(query.limit).unwrap_or(i64::MAX))
+            .bind(client.restriction())
             .fetch_all(&self.pool)
             .await?;
         rows.iter().map(job_row).collect()

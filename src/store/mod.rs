@@ -26,6 +26,6 @@ pub use adapters::{AdapterFiles, AdapterName, AdapterRow};
 pub use claims::{ClaimId, ClaimedJob, JobEnd, JobOutput, LostClaim, ScoreBlock};
 pub use datasets::{DatasetKey, DatasetRow, DatasetState};
 pub use error::StoreError;
-pub use jobs::{IdempotencyKey, JobFilter, JobRow, JobStatus, NewJob, Submitted};
+pub use jobs::{IdempotencyKey, JobQuery, JobRow, JobStatus, NewJob, Submitted};
 pub use open::Store;
 pub use plans::{MAX_PLANS, PlanRow};

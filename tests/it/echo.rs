@@ -5,7 +5,7 @@ use pdr_audit::api::{self, ApiState, JobBody, JobContext, JobDocument, JobKinds,
 use pdr_audit::app::start_scorer;
 use pdr_audit::config::Settings;
 use pdr_audit::datasets::{Sample, SampleTotals, SubmittedSamples};
-use pdr_audit::jobs::{JobError, JobFailure, JobKind, JobRun, JobSubject, Submission};
+use pdr_audit::jobs::{JobError, JobFailure, JobKind, JobRequest, JobRun, JobSubject, JobSummary, Submission};
 use pdr_audit::store::{DatasetRow, JobOutput};
 use pdr_audit::{app, cli};
 use serde::{Deserialize, Serialize};
@@ -48,24 +48,20 @@ struct EchoReport {
 }
 
 impl JobSubject for EchoSubject {
-    fn name(&self) -> Option<&str> {
-        None
+    fn summary(&self) -> JobSummary<'_> {
+        JobSummary { total: 1, ..JobSummary::default() }
+    }
+}
+
+impl JobRequest for EchoRequest {
+    type Subject = EchoSubject;
+
+    fn subject(_: &Submission<Self>, _: &SampleTotals) -> EchoSubject {
+        EchoSubject
     }
 
-    fn model(&self) -> &str {
-        ""
-    }
-
-    fn dataset(&self) -> Option<&str> {
-        None
-    }
-
-    fn samples(&self) -> SampleTotals {
-        SampleTotals::default()
-    }
-
-    fn total(&self) -> usize {
-        1
+    fn weight(&self, _: &SampleTotals) -> Result<usize, JobError> {
+        Ok(1)
     }
 }
 
@@ -75,15 +71,6 @@ impl JobKind for Echo {
     const MOST_KEPT: usize = 100;
     const COUNTER: &'static str = "pdr_audit_echoes_total";
     type Request = EchoRequest;
-    type Subject = EchoSubject;
-
-    fn subject(_: &Submission<EchoRequest>, _: &SampleTotals) -> EchoSubject {
-        EchoSubject
-    }
-
-    fn weight(_: &EchoRequest, _: &SampleTotals) -> Result<usize, JobError> {
-        Ok(1)
-    }
 
     async fn run(&self, job: JobRun<'_, EchoRequest>) -> Result<JobOutput, JobFailure> {
         tokio::time::sleep(Duration::from_millis(job.request.pause)).await;

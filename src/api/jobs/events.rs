@@ -1,9 +1,9 @@
 //! Progress of a job as server-sent events.
 
-use super::progress;
+use super::JobResource;
 use crate::api::problem::{Kind, Problem};
 use crate::api::state::ApiState;
-use crate::jobs::{JobKind, JobSnapshot, JobSubject, Jobs};
+use crate::jobs::{JobSnapshot, Jobs, Subject};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -24,7 +24,7 @@ struct JobEvent {
 }
 
 /// The events of a job, from those on that the client has not seen. The stream ends after the final status.
-pub async fn follow<K: JobKind>(
+pub async fn follow<K: JobResource>(
     state: &ApiState,
     jobs: &Jobs<K>,
     id: Uuid,
@@ -32,7 +32,8 @@ pub async fn follow<K: JobKind>(
 ) -> Result<Response, Problem> {
     let seen = last_event_id(headers)?;
     let first = jobs.get(id).await?;
-    let begin = Following { waiting: new_events(&first, None, seen).into_iter(), known: first, jobs: jobs.clone() };
+    let begin =
+        Following { waiting: new_events::<K>(&first, None, seen).into_iter(), known: first, jobs: jobs.clone() };
     let events = stream::unfold(begin, |mut following| async move {
         loop {
             if let Some(JobEvent { id, name, data }) = following.waiting.next() {
@@ -49,13 +50,13 @@ pub async fn follow<K: JobKind>(
 }
 
 /// State of an event stream: the events still to send and the last known snapshot.
-struct Following<K: JobKind> {
+struct Following<K: JobResource> {
     waiting: IntoIter<JobEvent>,
-    known: JobSnapshot<K::Subject>,
+    known: JobSnapshot<Subject<K>>,
     jobs: Jobs<K>,
 }
 
-impl<K: JobKind> Following<K> {
+impl<K: JobResource> Following<K> {
     /// Waits for more events; returns `None` if there will be no more.
     async fn advance(&mut self) -> Option<()> {
         if self.known.status.is_final() {
@@ -63,7 +64,7 @@ impl<K: JobKind> Following<K> {
         }
         // A job that was deleted, or a store that does not answer, ends the stream; the client may come back.
         let next = self.jobs.next_change(self.known.id, self.known.revision).await.ok()?;
-        self.waiting = new_events(&next, Some(&self.known), i64::MIN).into_iter();
+        self.waiting = new_events::<K>(&next, Some(&self.known), i64::MIN).into_iter();
         self.known = next;
         Some(())
     }
@@ -71,12 +72,16 @@ impl<K: JobKind> Following<K> {
 
 /// Returns the events between the known snapshot and the current one, with ids above `seen`. Each change of a job has two
 /// ids: one for its progress and one for its status.
-fn new_events<S: JobSubject>(job: &JobSnapshot<S>, known: Option<&JobSnapshot<S>>, seen: i64) -> Vec<JobEvent> {
+fn new_events<K: JobResource>(
+    job: &JobSnapshot<Subject<K>>,
+    known: Option<&JobSnapshot<Subject<K>>>,
+    seen: i64,
+) -> Vec<JobEvent> {
     let status = json!({ "status": job.status.name() }).to_string();
     let events = [
         (
             known.is_none_or(|known| (known.done, &known.note) != (job.done, &job.note)),
-            JobEvent { id: 2 * job.revision, name: "progress", data: progress(job).to_string() },
+            JobEvent { id: 2 * job.revision, name: "progress", data: K::progress(job).to_string() },
         ),
         (
             known.is_none_or(|known| known.status != job.status),
@@ -97,26 +102,13 @@ fn last_event_id(headers: &HeaderMap) -> Result<i64, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audits::{AuditSnapshot, AuditSubject};
+    use crate::audits::{AuditKind, AuditSnapshot, AuditSubject};
     use crate::store::JobStatus;
-    use time::OffsetDateTime;
-    use uuid::Uuid;
 
     fn snapshot(revision: i64, done: usize, status: JobStatus) -> AuditSnapshot {
-        AuditSnapshot {
-            id: Uuid::nil(),
-            owner: None,
-            subject: AuditSubject { total: 9, ..AuditSubject::default() },
-            status,
-            done,
-            note: None,
-            revision,
-            created_at: OffsetDateTime::UNIX_EPOCH,
-            started_at: None,
-            finished_at: None,
-            failure: None,
-            deadline: None,
-        }
+        let mut snapshot = AuditSnapshot::example(AuditSubject { total: 9, ..AuditSubject::default() }, status);
+        (snapshot.row.revision, snapshot.row.done) = (revision, done);
+        snapshot
     }
 
     fn ids(events: &[JobEvent]) -> Vec<(i64, &'static str)> {
@@ -126,22 +118,22 @@ mod tests {
     #[test]
     fn events_are_what_changed_and_ids_count_up() {
         let queued = snapshot(1, 0, JobStatus::Queued);
-        assert_eq!(ids(&new_events(&queued, None, i64::MIN)), [(2, "progress"), (3, "status")]);
+        assert_eq!(ids(&new_events::<AuditKind>(&queued, None, i64::MIN)), [(2, "progress"), (3, "status")]);
         let running = snapshot(2, 0, JobStatus::Running);
-        assert_eq!(ids(&new_events(&running, Some(&queued), i64::MIN)), [(5, "status")]);
+        assert_eq!(ids(&new_events::<AuditKind>(&running, Some(&queued), i64::MIN)), [(5, "status")]);
         let further = snapshot(3, 4, JobStatus::Running);
-        let events = new_events(&further, Some(&running), i64::MIN);
+        let events = new_events::<AuditKind>(&further, Some(&running), i64::MIN);
         assert_eq!((ids(&events), &*events[0].data), (vec![(6, "progress")], r#"{"done":4,"total":9}"#));
         let ended = snapshot(4, 9, JobStatus::Succeeded);
-        assert_eq!(ids(&new_events(&ended, Some(&further), i64::MIN)), [(8, "progress"), (9, "status")]);
+        assert_eq!(ids(&new_events::<AuditKind>(&ended, Some(&further), i64::MIN)), [(8, "progress"), (9, "status")]);
     }
 
     #[test]
     fn what_was_seen_does_not_come_again() {
         let ended = snapshot(4, 9, JobStatus::Succeeded);
-        assert_eq!(ids(&new_events(&ended, None, 7)), [(8, "progress"), (9, "status")]);
-        assert_eq!(ids(&new_events(&ended, None, 8)), [(9, "status")]);
-        assert_eq!(ids(&new_events(&ended, None, 9)), []);
+        assert_eq!(ids(&new_events::<AuditKind>(&ended, None, 7)), [(8, "progress"), (9, "status")]);
+        assert_eq!(ids(&new_events::<AuditKind>(&ended, None, 8)), [(9, "status")]);
+        assert_eq!(ids(&new_events::<AuditKind>(&ended, None, 9)), []);
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub use routes::{JobId, JobKinds, RegisteredKind};
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::finetunes::AdapterShelf;
-use crate::jobs::{JobKind, JobSnapshot, JobSubject, Submission};
+use crate::jobs::{JobKind, JobSnapshot, JobSubject, Subject, Submission};
 use crate::scorer::Scorer;
 use crate::store::DatasetRow;
 use serde::Serialize;
@@ -103,12 +103,12 @@ pub trait JobResource: JobKind + Sized {
     }
 
     /// The progress of a job as JSON.
-    fn progress(job: &JobSnapshot<Self::Subject>) -> Value {
-        progress(job)
+    fn progress(job: &JobSnapshot<Subject<Self>>) -> Value {
+        progress(job, job.note.as_deref())
     }
 
     /// The details of a job; `report` is absent in lists and until the job has succeeded.
-    fn details(subject: Self::Subject, report: Option<&str>) -> Result<Self::Details, Problem>;
+    fn details(subject: Subject<Self>, report: Option<&str>) -> Result<Self::Details, Problem>;
 }
 
 /// The body of a submission.
@@ -134,9 +134,9 @@ pub async fn checked<B: JobBody>(
     state.scorer.workers().run(move || body.check(&checking, dataset)).await?
 }
 
-/// The progress of a job, with the notes of its run.
-pub fn progress<S: JobSubject>(job: &JobSnapshot<S>) -> Value {
-    let note = job.note.as_deref().and_then(|note| serde_json::from_str::<Map<String, Value>>(note).ok());
-    let counts = [("done".to_owned(), json!(job.done)), ("total".to_owned(), json!(job.subject.total()))];
+/// The progress of a job, with a note of its run.
+pub fn progress<S: JobSubject>(job: &JobSnapshot<S>, note: Option<&str>) -> Value {
+    let note = note.and_then(|note| serde_json::from_str::<Map<String, Value>>(note).ok());
+    let counts = [("done".to_owned(), json!(job.done)), ("total".to_owned(), json!(job.subject.summary().total))];
     Value::Object(counts.into_iter().chain(note.unwrap_or_default()).collect())
 }

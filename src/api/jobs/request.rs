@@ -5,7 +5,7 @@ use crate::api::problem::{Kind, Problem};
 use crate::api::state::ApiState;
 use crate::audits::MAX_SAMPLES;
 use crate::datasets::{DatasetError, Sample, SampleTotals, SubmittedSamples};
-use crate::jobs::{JobError, JobKind, JobSnapshot, JobSubject, Jobs};
+use crate::jobs::{JobError, JobKind, JobSnapshot, JobSubject, JobSummary, Jobs, Subject};
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -132,10 +132,10 @@ pub async fn named_dataset<K: JobKind>(
         None => None,
     };
     let earlier = earlier.ok_or(DatasetError::Unknown)?;
-    if earlier.subject.dataset() != Some(id) {
+    if earlier.subject.summary().dataset != Some(id) {
         return Err(JobError::KeyReused.into());
     }
-    let gone = DatasetRow::gone(id, &earlier.subject.samples(), earlier.created_at);
+    let gone = DatasetRow::gone(id, &earlier.subject.summary().samples, earlier.created_at);
     gone.map(Some).map_err(Problem::internal)
 }
 
@@ -167,14 +167,15 @@ pub fn refuse_lost_work(state: &ApiState) -> Result<(), Problem> {
 pub async fn awaited<K: JobKind>(
     state: &ApiState,
     jobs: &Jobs<K>,
-    job: JobSnapshot<K::Subject>,
+    job: JobSnapshot<Subject<K>>,
     headers: &HeaderMap,
-) -> JobSnapshot<K::Subject> {
+) -> JobSnapshot<Subject<K>> {
     state.note.update(|work| {
-        work.model = Some(job.subject.model().to_owned());
-        work.dataset = job.subject.dataset().map(str::to_owned);
+        let JobSummary { model, dataset, samples, .. } = job.subject.summary();
+        work.model = Some(model.to_owned());
+        work.dataset = dataset.map(str::to_owned);
         work.job = Some(job.id.to_string());
-        work.texts = Some(job.subject.samples().samples);
+        work.texts = Some(samples.samples);
     });
     let Some(seconds) = preferred_wait(headers) else { return job };
     let waited = tokio::select! {

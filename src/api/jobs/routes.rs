@@ -11,7 +11,7 @@ use crate::api::state::{ApiState, ClientState, RequestNote, RoutedJobs, RouterSt
 use crate::audits::{AuditKind, CalibrationKind, TestJob};
 use crate::config::StoreSettings;
 use crate::finetunes::FinetuneKind;
-use crate::jobs::{JobError, JobKind, JobSnapshot, Jobs, Submission};
+use crate::jobs::{JobError, JobKind, JobSnapshot, Jobs, Subject, Submission};
 use crate::memorization::MemorizationKind;
 use crate::store::{JobStatus, Store};
 use axum::extract::{FromRequestParts, Path};
@@ -167,7 +167,7 @@ async fn follow<K: JobResource>(
 /// The job with its report, where there is one.
 async fn view<K: JobResource>(
     state: &ApiState,
-    job: &JobSnapshot<K::Subject>,
+    job: &JobSnapshot<Subject<K>>,
     arrival: &Arrival,
 ) -> Result<Response, Problem> {
     let report = match job.status {

@@ -2,7 +2,7 @@
 
 use super::JobResource;
 use crate::api::problem::{Problem, ProblemBody};
-use crate::jobs::{JobPage, JobSnapshot, JobSubject};
+use crate::jobs::{JobPage, JobSnapshot, JobSubject, Subject};
 use crate::store::JobStatus;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -56,7 +56,7 @@ pub struct JobState {
 impl<K: JobResource> JobView<K> {
     /// A job with its report, for the request of this id.
     pub fn with_report(
-        job: JobSnapshot<K::Subject>,
+        job: JobSnapshot<Subject<K>>,
         report: Option<String>,
         request_id: &str,
     ) -> Result<Self, Problem> {
@@ -65,15 +65,16 @@ impl<K: JobResource> JobView<K> {
         Ok(Self { results: results.transpose().map_err(Problem::internal)?, ..view })
     }
 
-    fn new(job: JobSnapshot<K::Subject>, report: Option<&str>, request_id: &str) -> Result<Self, Problem> {
+    fn new(job: JobSnapshot<Subject<K>>, report: Option<&str>, request_id: &str) -> Result<Self, Problem> {
         let location = K::DOCUMENT.location(job.id);
         let progress = serde_json::from_value(K::progress(&job)).map_err(Problem::internal)?;
+        let summary = job.subject.summary();
         let error = job.failure.as_ref().map(|failure| Problem::from(failure).body(&location, request_id));
         let state = JobState {
             id: job.id.to_string(),
-            model: job.subject.model().to_owned(),
-            dataset: job.subject.dataset().map(str::to_owned),
-            owner: job.owner,
+            model: summary.model.to_owned(),
+            dataset: summary.dataset.map(str::to_owned),
+            owner: job.owner.clone(),
             status: job.status,
             created_at: job.created_at,
             started_at: job.started_at,
@@ -86,7 +87,7 @@ impl<K: JobResource> JobView<K> {
 }
 
 /// A page of jobs without their reports, and the value of `after` for the next page, where there is one.
-pub fn list_view<K: JobResource>(page: JobPage<K::Subject>, request_id: &str) -> Result<Value, Problem> {
+pub fn list_view<K: JobResource>(page: JobPage<Subject<K>>, request_id: &str) -> Result<Value, Problem> {
     let view = |job| serde_json::to_value(JobView::<K>::new(job, None, request_id)?).map_err(Problem::internal);
     let jobs = page.jobs.into_iter().map(view).collect::<Result<_, _>>()?;
     let next = page.next.map(|id| ("next".to_owned(), id.to_string().into()));

@@ -14,7 +14,7 @@ pub use comparison::{
     is_controllable, negative_controls,
 };
 pub use judge::{VerdictBasis, common_assumptions, first_words, stated_p_value, verdict};
-pub use options::{DecisionOptions, EvidenceOptions, SampleFacts, with_default_primary};
+pub use options::{DecisionOptions, EvidenceOptions, with_default_primary};
 pub use request::{CalibrationShare, CalibrationSource, CitedPlan, DecisionRequest, EvidenceRequest, StratifyBy};
 pub use verdict::{Design, Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState};
 

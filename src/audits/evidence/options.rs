@@ -43,28 +43,11 @@ const MAX_FDR: f64 = 0.5;
 /// The share of tokens that `min_k_plus_plus` selects where it is the default.
 const DEFAULT_SHARE: f64 = 0.2;
 
-/// Facts about the samples.
-#[derive(Clone, Copy, Debug)]
-pub struct SampleFacts {
-    pub labelled: bool,
-    /// True if any of them names a group.
-    pub grouped: bool,
-    /// Those that are known to be non-members.
-    pub non_members: usize,
-}
-
-impl From<&SampleTotals> for SampleFacts {
-    fn from(totals: &SampleTotals) -> Self {
-        let &SampleTotals { members, non_members, grouped, .. } = totals;
-        Self { labelled: members + non_members > 0, grouped: grouped > 0, non_members }
-    }
-}
-
 impl EvidenceOptions {
     /// Id of the control model of labelled samples; `None` for samples without labels, where there is nothing to control.
-    pub fn control_model(&self, scope: &Scope, facts: SampleFacts) -> Option<String> {
+    pub fn control_model(&self, scope: &Scope, totals: &SampleTotals) -> Option<String> {
         let reference = || scope.reference.filter(|reference| Some(*reference) != scope.model).map(str::to_owned);
-        facts.labelled.then(|| self.control.clone().unwrap_or_else(reference)).flatten()
+        totals.are_labelled().then(|| self.control.clone().unwrap_or_else(reference)).flatten()
     }
 
     /// Resolves the options into the basis of the verdict. Faults have pointers into the request.
@@ -72,10 +55,10 @@ impl EvidenceOptions {
         &self,
         methods: &[LabelledMethod],
         scope: &Scope,
-        facts: SampleFacts,
+        totals: &SampleTotals,
     ) -> Result<EvidenceRequest, Vec<Fault>> {
         let mut faults = Vec::new();
-        if !facts.labelled {
+        if !totals.are_labelled() {
             faults.extend(self.given().into_iter().map(|field| Fault::new(field, "the samples are without labels")));
         }
         if let Some(Some(control)) = &self.control {
@@ -86,15 +69,15 @@ impl EvidenceOptions {
                 faults.push(Fault::new("/control", format!("there is no model `{control}`, known are {known}")));
             }
         }
-        if self.stratify.is_some() && !facts.grouped {
+        if self.stratify.is_some() && totals.grouped == 0 {
             faults.push(Fault::new("/stratify", "no sample names a `group`"));
         }
         if let Some(prior) = self.prior.filter(|prior| !(*prior > 0.0 && *prior < 1.0)) {
             faults.push(Fault::new("/prior", format!("the prior is {prior:?}, outside (0, 1)")));
         }
-        faults.extend(self.calibration_faults(facts));
+        faults.extend(self.calibration_faults(totals));
         // Without methods, these have faults of their own.
-        let is_about = (facts.labelled || self.calibration.is_some()) && !methods.is_empty();
+        let is_about = (totals.are_labelled() || self.calibration.is_some()) && !methods.is_empty();
         let named = |name: Option<&str>, pointer: &str, faults: &mut Vec<Fault>| {
             let label = is_about.then(|| primary(methods, name))?;
             label.map_err(|detail| faults.push(Fault::new(pointer, detail))).ok()
@@ -105,7 +88,7 @@ impl EvidenceOptions {
             None => primary.clone(),
             name => named(name.as_deref(), "/decisions/method", &mut faults),
         };
-        let control = self.control_model(scope, facts);
+        let control = self.control_model(scope, totals);
         if let Some(control) = control.as_deref().filter(|control| scope.without_logits.contains(control)) {
             let label = |known: &&LabelledMethod| primary.as_ref() == Some(&known.label);
             if methods.iter().find(label).is_some_and(|known| known.method.needs_full_logits()) {
@@ -134,14 +117,14 @@ impl EvidenceOptions {
         })
     }
 
-    fn calibration_faults(&self, facts: SampleFacts) -> Vec<Fault> {
+    fn calibration_faults(&self, totals: &SampleTotals) -> Vec<Fault> {
         let mut faults = Vec::new();
         if let Some(CalibrationSource::Share(CalibrationShare { share, .. })) = &self.calibration {
             if !(*share > 0.0 && *share < 1.0) {
                 faults.push(Fault::new("/calibration/share", format!("the share is {share:?}, outside (0, 1)")));
             }
-            let known = (facts.non_members as f64 * share).round() as usize;
-            if !facts.labelled {
+            let known = (totals.non_members as f64 * share).round() as usize;
+            if !totals.are_labelled() {
                 let detail = "the samples are without labels, so none is known to be a non-member";
                 faults.push(Fault::new("/calibration/share", detail));
             } else if known < CalibrationScores::FEWEST {
@@ -231,14 +214,16 @@ mod tests {
     use mia::methods::default_methods;
     use serde_json::{Value, json};
 
-    const LABELLED: SampleFacts = SampleFacts { labelled: true, grouped: false, non_members: 500 };
+    fn labelled() -> SampleTotals {
+        SampleTotals { members: 500, non_members: 500, ..SampleTotals::default() }
+    }
 
     fn scope() -> Scope<'static> {
         Scope { models: vec!["m", "r", "c"], model: Some("m"), reference: Some("r"), ..Scope::default() }
     }
 
     fn settled(options: &EvidenceOptions, requests: Value) -> EvidenceRequest {
-        options.settle(&methods(requests, &scope()), &scope(), LABELLED).unwrap()
+        options.settle(&methods(requests, &scope()), &scope(), &labelled()).unwrap()
     }
 
     #[test]
@@ -256,7 +241,7 @@ mod tests {
     fn a_method_is_named_by_its_label_or_its_name() {
         let named = |name: &str, requests| {
             let options = EvidenceOptions { primary: Some(name.to_owned()), ..EvidenceOptions::default() };
-            let settled = options.settle(&methods(requests, &scope()), &scope(), LABELLED);
+            let settled = options.settle(&methods(requests, &scope()), &scope(), &labelled());
             settled.map(|settled| settled.primary.unwrap().to_string()).map_err(|faults| faults[0].clone())
         };
         let list = json!(["min_k", { "name": "min_k", "k": 0.1, "label": "mine" }, { "name": "loss", "pdr": { "decay": "linear", "alpha": 1 } }, "loss"]);
@@ -269,30 +254,30 @@ mod tests {
 
     #[test]
     fn every_fault_is_named() {
-        let fault = |options: EvidenceOptions, facts| {
-            let faults = options.settle(&default_methods(), &scope(), facts).unwrap_err();
+        let fault = |options: EvidenceOptions, totals: &SampleTotals| {
+            let faults = options.settle(&default_methods(), &scope(), totals).unwrap_err();
             assert_eq!(faults.len(), 1, "{faults:?}");
             format!("{} {}", faults[0].pointer, faults[0].detail)
         };
         let control = |id: &str| EvidenceOptions { control: Some(Some(id.to_owned())), ..EvidenceOptions::default() };
         let prior = |prior| EvidenceOptions { prior: Some(prior), ..EvidenceOptions::default() };
         let stratify = EvidenceOptions { stratify: Some(StratifyBy::Group), ..EvidenceOptions::default() };
-        assert_eq!(fault(control("m"), LABELLED), "/control `m` is the model that is asked about");
-        assert_eq!(fault(control("x"), LABELLED), "/control there is no model `x`, known are m, r, c");
-        assert_eq!(fault(prior(1.0), LABELLED), "/prior the prior is 1.0, outside (0, 1)");
-        assert_eq!(fault(prior(f64::NAN), LABELLED), "/prior the prior is NaN, outside (0, 1)");
-        assert_eq!(fault(stratify, LABELLED), "/stratify no sample names a `group`");
-        let unlabelled = SampleFacts { labelled: false, grouped: true, non_members: 0 };
-        assert_eq!(fault(control("c"), unlabelled), "/control the samples are without labels");
+        assert_eq!(fault(control("m"), &labelled()), "/control `m` is the model that is asked about");
+        assert_eq!(fault(control("x"), &labelled()), "/control there is no model `x`, known are m, r, c");
+        assert_eq!(fault(prior(1.0), &labelled()), "/prior the prior is 1.0, outside (0, 1)");
+        assert_eq!(fault(prior(f64::NAN), &labelled()), "/prior the prior is NaN, outside (0, 1)");
+        assert_eq!(fault(stratify, &labelled()), "/stratify no sample names a `group`");
+        let unlabelled = SampleTotals { grouped: 1, ..SampleTotals::default() };
+        assert_eq!(fault(control("c"), &unlabelled), "/control the samples are without labels");
         let nothing = EvidenceOptions { control: Some(None), ..EvidenceOptions::default() };
-        assert_eq!(nothing.settle(&default_methods(), &scope(), unlabelled), Ok(EvidenceRequest::default()));
-        assert_eq!(nothing.settle(&default_methods(), &scope(), LABELLED).unwrap().control, None);
+        assert_eq!(nothing.settle(&default_methods(), &scope(), &unlabelled), Ok(EvidenceRequest::default()));
+        assert_eq!(nothing.settle(&default_methods(), &scope(), &labelled()).unwrap().control, None);
         let share = |share| Some(CalibrationSource::Share(CalibrationShare { share, seed: 0 }));
         let drawn = |drawn| EvidenceOptions { calibration: share(drawn), ..EvidenceOptions::default() };
-        assert_eq!(fault(drawn(1.0), LABELLED), "/calibration/share the share is 1.0, outside (0, 1)");
-        let few = SampleFacts { non_members: 36, ..LABELLED };
-        assert!(fault(drawn(0.5), few).contains("18 known non-members are too few"));
-        assert!(fault(drawn(0.5), unlabelled).contains("none is known to be a non-member"));
+        assert_eq!(fault(drawn(1.0), &labelled()), "/calibration/share the share is 1.0, outside (0, 1)");
+        let few = SampleTotals { non_members: 36, ..labelled() };
+        assert!(fault(drawn(0.5), &few).contains("18 known non-members are too few"));
+        assert!(fault(drawn(0.5), &unlabelled).contains("none is known to be a non-member"));
         let list = |decisions, calibration| EvidenceOptions {
             decisions: Some(decisions),
             calibration,
@@ -300,18 +285,21 @@ mod tests {
         };
         let decisions = DecisionOptions { fdr: Some(0.0), ..DecisionOptions::default() };
         let detail = "/decisions/fdr the false discovery rate is 0.0, outside (0, 0.5]";
-        assert_eq!(fault(list(decisions, share(0.5)), LABELLED), detail);
-        assert_eq!(fault(list(DecisionOptions::default(), None), LABELLED), "/decisions a list takes a `calibration`");
+        assert_eq!(fault(list(decisions, share(0.5)), &labelled()), detail);
+        assert_eq!(
+            fault(list(DecisionOptions::default(), None), &labelled()),
+            "/decisions a list takes a `calibration`"
+        );
         let method = DecisionOptions { method: Some("x".to_owned()), ..DecisionOptions::default() };
-        assert!(fault(list(method, share(0.5)), LABELLED).starts_with("/decisions/method `x` is not among"));
+        assert!(fault(list(method, share(0.5)), &labelled()).starts_with("/decisions/method `x` is not among"));
     }
 
     #[test]
     fn with_a_calibration_there_is_a_list_unasked() {
         let calibration = Some(CalibrationSource::Stored("id".to_owned()));
         let options = EvidenceOptions { calibration, ..EvidenceOptions::default() };
-        let unlabelled = SampleFacts { labelled: false, grouped: false, non_members: 0 };
-        let settled = options.settle(&default_methods(), &scope(), unlabelled).unwrap();
+        let unlabelled = SampleTotals::default();
+        let settled = options.settle(&default_methods(), &scope(), &unlabelled).unwrap();
         let expected = DecisionRequest { method: "min_k_plus_plus(k=0.2)".into(), fdr: 0.1, procedure: Procedure::Bh };
         assert_eq!((settled.decisions, settled.control), (Some(expected.clone()), None));
         assert_eq!(settled.primary, Some(expected.method));

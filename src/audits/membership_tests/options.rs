@@ -1,11 +1,14 @@
 //! The methods of a test, and the resolution of client options for them.
 
 use super::layout::TestKind;
-use crate::audits::evidence::{EvidenceOptions, EvidenceRequest, SampleFacts, with_default_primary};
+use crate::audits::evidence::{EvidenceOptions, EvidenceRequest, with_default_primary};
+use crate::datasets::SampleTotals;
 use mia::methods::{AuxiliaryPass, Fault, LabelledMethod, MethodName, Scope, default_methods};
 
-/// A test compares texts of two sorts, as an audit of labelled samples does.
-const FACTS: SampleFacts = SampleFacts { labelled: true, grouped: false, non_members: 0 };
+/// Returns totals of labelled samples: a test compares texts of two sorts, as an audit of these does.
+fn labelled() -> SampleTotals {
+    SampleTotals { members: 1, ..SampleTotals::default() }
+}
 
 impl EvidenceOptions {
     /// The methods of a test where none are asked for: the primary one alone.
@@ -14,7 +17,7 @@ impl EvidenceOptions {
             let methods = default_methods().into_iter();
             methods.filter(|method| method.method.name() == name && method.method.pdr.is_none()).collect()
         };
-        match self.control_model(scope, FACTS) {
+        match self.control_model(scope, &labelled()) {
             _ if kind == TestKind::Order => plain(MethodName::Loss),
             Some(reference) => with_default_primary(Vec::new(), Some(&reference)),
             None if scope.has_full_logits() => plain(MethodName::MinKPlusPlus),
@@ -30,7 +33,7 @@ impl EvidenceOptions {
         methods: &[LabelledMethod],
         scope: &Scope,
     ) -> Result<EvidenceRequest, Vec<Fault>> {
-        let settled = self.settle(methods, scope, FACTS)?;
+        let settled = self.settle(methods, scope, &labelled())?;
         let needs_control = self.control.is_some() || matches!(kind, TestKind::Dataset | TestKind::Order);
         let control = settled.control.filter(|_| needs_control);
         Ok(EvidenceRequest { control, ..settled })

@@ -2,7 +2,7 @@
 
 use super::places::test_stores;
 use crate::store::{
-    ClaimedJob, DatasetKey, IdempotencyKey, JobEnd, JobFilter, JobOutput, JobStatus, LostClaim, NewJob, Principal,
+    ClaimedJob, DatasetKey, IdempotencyKey, JobEnd, JobOutput, JobQuery, JobStatus, LostClaim, NewJob, Principal,
     Store, Submitted,
 };
 use std::time::Duration;
@@ -43,8 +43,8 @@ async fn claim(store: &Store, lease: Duration) -> Option<ClaimedJob> {
     store.claim("audit", lease, 3).await.unwrap()
 }
 
-fn every() -> JobFilter {
-    JobFilter { kind: "audit", owner: Principal::default(), status: None, model: None, after: None, limit: 100 }
+fn every() -> JobQuery {
+    JobQuery { status: None, model: None, after: None, limit: 100 }
 }
 
 fn succeeded() -> JobEnd {
@@ -162,7 +162,7 @@ async fn a_key_names_one_submission() {
             assert_eq!(submit(store, "m", Some(("k", digest))).await.1, known, "{name}");
         }
         assert_eq!(store.submitted_under("", "k").await.unwrap(), Some(known), "{name}");
-        assert_eq!(store.jobs(&every()).await.unwrap().len(), 1, "{name}");
+        assert_eq!(store.jobs("audit", &Principal::default(), &every()).await.unwrap().len(), 1, "{name}");
         assert_eq!(submit(store, "m", Some(("l", "d"))).await.1, Submitted::Queued, "{name}");
         let both = [submit(store, "m", Some(("race", "d"))), submit(store, "m", Some(("race", "d")))];
         let both = futures::future::join_all(both).await;
@@ -179,16 +179,17 @@ async fn lists_are_filtered_and_have_pages() {
             ids.push(submit(store, model, None).await.0);
         }
         claim(store, LEASE).await.unwrap();
-        let listed = async |filter: JobFilter| -> Vec<usize> {
-            let rows = store.jobs(&filter).await.unwrap();
+        let listed_of = async |kind: &str, query: JobQuery| -> Vec<usize> {
+            let rows = store.jobs(kind, &Principal::default(), &query).await.unwrap();
             rows.iter().map(|row| ids.iter().position(|id| *id == row.id).unwrap()).collect()
         };
+        let listed = async |query: JobQuery| listed_of("audit", query).await;
         assert_eq!(listed(every()).await, [4, 3, 2, 1, 0], "{name}");
-        assert_eq!(listed(JobFilter { limit: 2, ..every() }).await, [4, 3], "{name}");
-        assert_eq!(listed(JobFilter { after: Some(ids[3]), limit: 2, ..every() }).await, [2, 1], "{name}");
-        assert_eq!(listed(JobFilter { model: Some("n".into()), ..every() }).await, [3, 1], "{name}");
-        assert_eq!(listed(JobFilter { status: Some(JobStatus::Running), ..every() }).await, [0], "{name}");
-        assert_eq!(listed(JobFilter { kind: "other", ..every() }).await, [0; 0], "{name}");
+        assert_eq!(listed(JobQuery { limit: 2, ..every() }).await, [4, 3], "{name}");
+        assert_eq!(listed(JobQuery { after: Some(ids[3]), limit: 2, ..every() }).await, [2, 1], "{name}");
+        assert_eq!(listed(JobQuery { model: Some("n".into()), ..every() }).await, [3, 1], "{name}");
+        assert_eq!(listed(JobQuery { status: Some(JobStatus::Running), ..every() }).await, [0], "{name}");
+        assert_eq!(listed_of("other", every()).await, [0; 0], "{name}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::jobs::new_job;
 use super::places::{test_stores, test_stores_at};
-use crate::store::{IdempotencyKey, JobEnd, JobFilter, JobOutput, NewJob, Principal, Store, Submitted};
+use crate::store::{IdempotencyKey, JobEnd, JobOutput, JobQuery, NewJob, Principal, Store, Submitted};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -20,8 +20,8 @@ async fn jobs_are_listed_for_those_who_see_them() {
         let (store, name) = (&place.store, place.name);
         let [first, second] = [submit(store, "alice").await, submit(store, "bob").await];
         let listed = async |owner: Principal| {
-            let filter = JobFilter { kind: "audit", owner, status: None, model: None, after: None, limit: 9 };
-            store.jobs(&filter).await.unwrap().iter().map(|job| job.id).collect::<Vec<_>>()
+            let query = JobQuery { status: None, model: None, after: None, limit: 9 };
+            store.jobs("audit", &owner, &query).await.unwrap().iter().map(|job| job.id).collect::<Vec<_>>()
         };
         assert_eq!(listed(Principal::new("alice", false)).await, [first], "{name}");
         assert_eq!(listed(Principal::new("bob", false)).await, [second], "{name}");
