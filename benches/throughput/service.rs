@@ -93,7 +93,7 @@ impl Service {
         let bound = self.scorer.bind(&self.plan).await?;
         let score = |text: &String| {
             let (scorer, bound) = (&self.scorer, &bound);
-            let input = Input { id: None, text: text.clone(), neighbors: None };
+            let input = Input { text: text.clone(), ..Input::default() };
             async move { Ok::<_, anyhow::Error>(scorer.score_behind(bound, input).await?) }
         };
         let scored = stream::iter(self.texts.iter().map(score)).buffered(IN_FLIGHT);

@@ -191,7 +191,7 @@ impl JobBody for MemorizationBody {
         let sample = |WorkText { id, text }| Sample { id, text, ..Sample::default() };
         let texts = works(self.texts, "texts")?.map(|texts| texts.into_iter().map(sample).collect());
         let submitted = JobSamples::from_field("texts", texts, self.dataset, dataset, &mut faults)?;
-        submitted.refuse(request.texts_fault(submitted.totals.samples), &mut faults);
+        submitted.refuse(request.texts_fault(&submitted.totals), &mut faults);
         faults.finish()?;
         Ok(Submission { request, name: None, samples: submitted.samples, idempotency_key: None, timeout })
     }

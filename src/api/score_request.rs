@@ -5,7 +5,7 @@ use super::extract::{RequestBody, TextOrObject};
 use super::problem::{Kind, Problem};
 use super::state::ApiState;
 use crate::config::LimitSettings;
-use crate::scorer::{Input, Overflow, Plan};
+use crate::scorer::{Input, Overflow, Plan, Spans};
 use crate::wire::Shaped;
 use mia::json::{BoundedList, List, TooMany, at_most, bounded};
 use mia::methods::{MAX_NEIGHBORS, MethodRequest};
@@ -144,6 +144,13 @@ pub struct NamedText {
     id: Option<String>,
     /// The text to score.
     text: String,
+    /// Text before it, such as a prompt or a question: the model is given it, and it is not scored.
+    #[serde(default)]
+    context: Option<String>,
+    /// Parts of the text that are scored, `[start, end)` in characters (Unicode code points), in order and apart from each other; the
+    /// whole text if left out. A token counts if it lies within a span, white space at its edges aside.
+    #[serde(default)]
+    spans: Option<Spans>,
     /// Texts that differ little from it, for the method `neighbor`.
     #[serde(default, deserialize_with = "at_most::<_, _, MAX_NEIGHBORS>")]
     #[schema(min_items = 1)]
@@ -167,7 +174,7 @@ impl<'de> Visitor<'de> for InputsSeed {
     type Value = List<Input>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text, or a list of texts and of objects with `text` and perhaps `id` and `neighbors`")
+        f.write_str("a text, or a list of texts and of objects with `text` and perhaps `id`, `context`, `spans` and `neighbors`")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<List<Input>, E> {
@@ -182,7 +189,7 @@ impl<'de> Visitor<'de> for InputsSeed {
 
 impl<'de> Deserialize<'de> for TextInput {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a text, or an object with `text` and perhaps `id` and `neighbors`";
+        let expected = "a text, or an object with `text` and perhaps `id`, `context`, `spans` and `neighbors`";
         deserializer.deserialize_any(TextOrObject { expected, text: Self::Text, object: Self::Named })
     }
 }
@@ -191,7 +198,9 @@ impl From<TextInput> for Input {
     fn from(text: TextInput) -> Self {
         match text {
             TextInput::Text(text) => Self { text, ..Self::default() },
-            TextInput::Named(NamedText { id, text, neighbors }) => Self { id, text, neighbors },
+            TextInput::Named(NamedText { id, text, context, spans, neighbors }) => {
+                Self { id, text, context, spans, neighbors }
+            }
         }
     }
 }
@@ -221,6 +230,11 @@ impl ScoreRequest {
         let methods = check::methods(self.methods, &scope, &mut faults);
         let texts = inputs.iter().map(|input| (input.text.as_str(), input.neighbors.as_deref()));
         check::texts("/inputs", texts, &methods, &mut faults);
+        for (index, input) in inputs.iter().enumerate() {
+            if let Some(fault) = input.spans.as_ref().and_then(|spans| spans.fault(&input.text)) {
+                faults.push(format!("/inputs/{index}/spans"), fault);
+            }
+        }
         let details = check::shaped("/details", self.details, &mut faults);
         let tokens = details.is_some_and(|BoundedList(details)| wants_tokens(&details, &mut faults));
         let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();

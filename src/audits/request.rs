@@ -67,7 +67,7 @@ impl AuditOptions {
         let Self { model, methods, overflow, metrics, evidence } = self;
         let below =
             |list: &'static str| move |Fault { pointer, detail }| Fault { pointer: format!("{list}{pointer}"), detail };
-        let split_faults = split_faults(&methods, totals.are_labelled()).into_iter().map(below("/methods"));
+        let split_faults = split_faults(&methods, totals).into_iter().map(below("/methods"));
         let metric_faults = metrics.faults(&methods, totals.grouped > 0).into_iter().map(below("/metrics"));
         let mut faults: Vec<Fault> = split_faults.chain(metric_faults).collect();
         match evidence.settle(&methods, scope, totals) {
@@ -81,10 +81,16 @@ impl AuditOptions {
 }
 
 /// The faults of methods that tune on a share of the samples if these have no labels, with pointers relative to the methods.
-fn split_faults(methods: &[LabelledMethod], labelled: bool) -> Vec<Fault> {
-    let tuning = methods.iter().filter(|method| !labelled && method.method.split().is_some());
-    let detail = "the samples are without labels, so none is known to be a non-member that the model can be tuned on";
-    let mut faults: Vec<Fault> = tuning.map(|method| Fault::new(method.pointer("split"), detail)).collect();
+fn split_faults(methods: &[LabelledMethod], totals: &SampleTotals) -> Vec<Fault> {
+    let unlabelled =
+        "the samples are without labels, so none is known to be a non-member that the model can be tuned on";
+    let detail = match totals.in_part_fault("the tuning of `fsd` with `split`") {
+        Some(fault) => fault,
+        None if !totals.are_labelled() => unlabelled.to_owned(),
+        None => return Vec::new(),
+    };
+    let tuning = methods.iter().filter(|method| method.method.split().is_some());
+    let mut faults: Vec<Fault> = tuning.map(|method| Fault::new(method.pointer("split"), detail.clone())).collect();
     // A list of seeds has the same fault for each.
     faults.dedup_by(|a, b| a.pointer == b.pointer);
     faults

@@ -20,7 +20,7 @@ const CHUNK: usize = 512;
 pub struct SampleIndex {
     /// A row for each sample with its cluster, without scores.
     pub rows: Vec<SampleScores>,
-    /// For each sample whether an earlier one has the same text and neighbours.
+    /// True for each sample with the text, context, spans and neighbours of an earlier one.
     pub is_copy: Vec<bool>,
     /// The copies of samples that have some.
     pub copies: HashMap<usize, Vec<usize>>,
@@ -99,7 +99,10 @@ impl FirstPass {
     fn add(&mut self, sample: &Sample) {
         let row = self.rows.len();
         let neighbors = sample.neighbors.iter().flatten().map(String::as_str);
-        let text = TextDigest::of_parts(std::iter::once(&*sample.text).chain(neighbors));
+        let scored_otherwise = (sample.context.is_some() || sample.spans.is_some())
+            .then(|| format!("{:?}", (&sample.context, &sample.spans)));
+        let parts = std::iter::once(&*sample.text).chain(neighbors).chain(scored_otherwise.as_deref());
+        let text = TextDigest::of_parts(parts);
         let first = *self.firsts.entry(text).or_insert(row);
         if first != row {
             self.copies.entry(first).or_default().push(row);

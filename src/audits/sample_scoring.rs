@@ -15,7 +15,7 @@ use super::text_lists::SampleTexts;
 use super::tuned_splits::TunedSplits;
 use crate::datasets::{Sample, SampleBlocks};
 use crate::engine::Stats;
-use crate::scorer::{IN_FLIGHT, Input, Plan, Scored, Scorer, ScorerError, TextError, Usage};
+use crate::scorer::{IN_FLIGHT, Plan, Scored, Scorer, ScorerError, TextError, Usage};
 use crate::store::StoreError;
 use futures::{StreamExt, TryStreamExt};
 use mia::methods::dataset_weights;
@@ -143,8 +143,8 @@ impl ScoreTable {
         let (mut usage, mut done, mut scored, mut failed, mut failure) = (Usage::default(), 0, 0, 0, None);
         let firsts = samples.samples().try_filter(|(row, _)| std::future::ready(!is_copy[*row]));
         let one = |read: Result<(usize, Sample), StoreError>| async move {
-            let (row, Sample { text, neighbors, .. }) = read?;
-            Ok::<_, AuditFailure>((row, round.score(Input { id: None, text, neighbors }).await))
+            let (row, sample) = read?;
+            Ok::<_, AuditFailure>((row, round.score(sample.into_input()).await))
         };
         let mut texts = std::pin::pin!(firsts.map(one).buffered(IN_FLIGHT));
         while let Some((row, one)) = texts.try_next().await? {

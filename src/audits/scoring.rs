@@ -67,7 +67,7 @@ impl Round<'_> {
         if selections.is_empty() {
             return Ok((self.score(input).await?, TextTokens::default()));
         }
-        let (text, entropies) = (input.text.clone(), Arc::clone(&self.dataset_weights));
+        let (text, entropies) = (input.scored_text().into_owned(), Arc::clone(&self.dataset_weights));
         let scored = self.score(input).await?;
         let (Some(ids), Some(stats)) = (scored.ids.first().cloned(), scored.stats.first().cloned()) else {
             return Ok((scored, TextTokens::default()));

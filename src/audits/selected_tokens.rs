@@ -54,8 +54,8 @@ pub struct TextTokens {
 }
 
 impl TextTokens {
-    /// The tokens of a text that one round of an audit counts. `ids` are those of the text, the first of which is never
-    /// scored, and `tokens` the statistics of the others. `entropies` are the weights of `entropy_dataset`, empty in the
+    /// The tokens of a text that one round of an audit counts. `ids` are those of its scored
+    /// `tokens`. `entropies` are the weights of `entropy_dataset`, empty in the
     /// first round: selections that depend on them are evaluated in the second one, and everything else in the first.
     pub fn new(
         selections: &[TokenSelection],
@@ -65,13 +65,12 @@ impl TextTokens {
         entropies: &[f64],
     ) -> Self {
         let first_round = entropies.is_empty();
-        let scored: Vec<u32> = ids.iter().skip(1).take(tokens.len()).copied().collect();
         let selected = |selection: &TokenSelection| match needs_entropies(&selection.method) == first_round {
             true => Vec::new(),
-            false => selection.selected_ids(text, &scored, tokens, entropies),
+            false => selection.selected_ids(text, ids, tokens, entropies),
         };
         let selected = selections.iter().map(selected).collect();
-        Self { ids: if first_round { scored } else { Vec::new() }, selected }
+        Self { ids: if first_round { ids.to_vec() } else { Vec::new() }, selected }
     }
 }
 
@@ -261,7 +260,7 @@ mod tests {
         ]);
         let selections = selections(requests);
         let stats = [-3.0, -2.0].map(|lp| TokenStats { lp, mu: -1.0, var: 1.0, max_lp: -0.5 });
-        let round = |entropies: &[f64]| TextTokens::new(&selections, "text", &[1, 8, 9], &stats, entropies);
+        let round = |entropies: &[f64]| TextTokens::new(&selections, "text", &[8, 9], &stats, entropies);
         assert_eq!(round(&[]), TextTokens { ids: vec![8, 9], selected: vec![vec![8], vec![]] });
         assert_eq!(round(&[0.1, 1.0]), TextTokens { ids: vec![], selected: vec![vec![], vec![9]] });
     }

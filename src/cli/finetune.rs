@@ -132,6 +132,9 @@ fn texts(args: &FinetuneArgs) -> Result<Vec<String>> {
         (None, Some(true)) => {
             bail!("{file}: {place}: a member; the model is to be tuned on texts that it has not seen")
         }
+        (None, _) if sample.context.is_some() || sample.spans.is_some() => {
+            bail!("{file}: {place}: `context` or `spans`; a fine-tune takes whole texts: leave them out")
+        }
         (None, Some(false) | None) => Ok(sample.text),
     };
     read.into_iter().map(text).collect()

@@ -8,7 +8,7 @@ use super::source::SampleSource;
 use super::{corpus, scoring_args};
 use crate::app;
 use crate::config::{Dtype, ModelFlags};
-use crate::datasets::{Sample, SampleBlocks, SampleId};
+use crate::datasets::{Sample, SampleBlocks, SampleId, SampleTotals};
 use crate::memorization::{
     self, ExtractionSummary, MemorizationError, MemorizationProgress, MemorizationReport, MemorizationRequest,
     TextExtraction, WindowScorer, WindowShape, WorkText,
@@ -57,9 +57,9 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     if let [fault, ..] = &*windows.faults() {
         bail!("--{}: {}", fault.pointer.trim_start_matches('/'), fault.detail);
     }
-    let texts = read_texts(&args.input)?;
+    let (texts, totals) = read_texts(&args.input)?;
     let control = match &args.control {
-        Some(file) => read_texts(&InputArgs { file: file.clone(), reader: args.input.reader.clone() })?,
+        Some(file) => read_texts(&InputArgs { file: file.clone(), reader: args.input.reader.clone() })?.0,
         None => Vec::new(),
     };
     let models = args.model.iter().cloned().collect();
@@ -68,7 +68,7 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     let scorer = app::make_scorer(&settings, app::hub())?;
     let model = scorer.pool().find(named.first().map(String::as_str))?.id.clone();
     let request = MemorizationRequest { model, windows, control };
-    if let Some(fault) = request.texts_fault(texts.len()) {
+    if let Some(fault) = request.texts_fault(&totals) {
         bail!("{}: {fault}", args.input.file.display());
     }
     let report = report(&request, texts, &scorer).await;
@@ -171,16 +171,18 @@ fn name(text: &TextExtraction) -> String {
 ///
 /// # Errors
 /// Where the file cannot be read, a record is no sample, or there is none.
-fn read_texts(args: &InputArgs) -> Result<Vec<WorkText>> {
+fn read_texts(args: &InputArgs) -> Result<(Vec<WorkText>, SampleTotals)> {
     let plain = match SampleSource::is_on_hub(&args.file) {
         true => None,
         false => corpus::whole_text(&args.file, &args.reader).with_context(|| args.unreadable())?,
     };
     if let Some(text) = plain {
         let id = args.file.file_name().map(|name| SampleId::Text(name.to_string_lossy().into_owned()));
-        return Ok(vec![WorkText { id, text }]);
+        return Ok((vec![WorkText { id, text }], SampleTotals { samples: 1, ..SampleTotals::default() }));
     }
     let read = args.samples(&args.reader.options(None, false, None))?;
     ensure!(!read.is_empty(), "{}: there are no texts", args.file.display());
-    Ok(read.into_iter().map(|(_, read)| WorkText { id: read.sample.id, text: read.sample.text }).collect())
+    let totals = SampleTotals::count(read.iter().map(|(_, read)| &read.sample))?;
+    let texts = read.into_iter().map(|(_, read)| WorkText { id: read.sample.id, text: read.sample.text });
+    Ok((texts.collect(), totals))
 }

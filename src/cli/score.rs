@@ -7,9 +7,8 @@ use super::progress::{self, Progress};
 use super::scoring_args::{self, ScoringArgs};
 use super::source::SampleSource;
 use crate::config::Settings;
-use crate::datasets::Sample;
 use crate::samples::{BadRecord, FileRecords, FileSample, ReadError, ReadOptions, RecordPlace};
-use crate::scorer::{self, Bound, IN_FLIGHT, Plan, Scorer, ScorerError, TextError, TextResult};
+use crate::scorer::{Bound, IN_FLIGHT, Plan, Scorer, ScorerError, TextError, TextResult};
 use crate::table::ResultRow;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -206,9 +205,7 @@ async fn one(
 ) -> Result<(ResultRow, RecordPlace, u64), ScorerError> {
     let (results, mut row) = match text {
         // The id is among the other fields, as it was given.
-        Ok(FileSample { sample: Sample { text, neighbors, .. }, others }) => {
-            (scorer.score_behind(bound, scorer::Input { id: None, text, neighbors }).await?.results, others)
-        }
+        Ok(FileSample { sample, others }) => (scorer.score_behind(bound, sample.into_input()).await?.results, others),
         Err(BadRecord { fault, others }) => (vec![TextResult::failed(TextError::whole("invalid_line", fault))], others),
     };
     for result in results {

@@ -1,6 +1,7 @@
 //! One text of a dataset or a job, as HTTP requests and files give it and as it is stored.
 
 use super::column_text::ColumnText;
+use crate::scorer::{Input, Spans};
 use mia::json::at_most;
 use mia::methods::MAX_NEIGHBORS;
 use serde::de::Error;
@@ -19,7 +20,7 @@ pub const MAX_GROUPS: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(
     deny_unknown_fields,
-    expecting = "an object with `text`, and perhaps `id`, `label`, `group`, `document`, `neighbors` and `columns`"
+    expecting = "an object with `text`, and perhaps `id`, `label`, `group`, `document`, `context`, `spans`, `neighbors` and `columns`"
 )]
 #[schema(as = SampleRequest)]
 pub struct Sample {
@@ -41,6 +42,13 @@ pub struct Sample {
     /// split together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<SampleId>,
+    /// Text before it, such as a prompt or a question: the model is given it, and it is not scored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// Parts of the text that are scored, `[start, end)` in characters (Unicode code points), in order and apart from each other; the
+    /// whole text if left out. A token counts if it lies within a span, white space at its edges aside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spans: Option<Spans>,
     /// Texts that differ little from it, for the method `neighbor`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "at_most::<_, _, MAX_NEIGHBORS>")]
     #[schema(min_items = 1)]
@@ -90,6 +98,19 @@ impl Label {
 }
 
 impl Sample {
+    /// The text for the scorer, without its id.
+    #[must_use]
+    pub fn into_input(self) -> Input {
+        let Self { text, context, spans, neighbors, .. } = self;
+        Input { id: None, text, context, spans, neighbors }
+    }
+
+    /// Returns the fault of the spans, in words; `None` if there is none.
+    #[must_use]
+    pub fn spans_error(&self) -> Option<String> {
+        self.spans.as_ref()?.fault(&self.text)
+    }
+
     /// Returns true if the text is in the training data; `None` if that is not known.
     #[must_use]
     pub fn is_member(&self) -> Option<bool> {
@@ -182,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_sample_survives_being_stored() {
-        let json = r#"{"id":7,"text":"a","label":1,"group":"g","neighbors":["b"]}"#;
+        let json = r#"{"id":7,"text":"a","label":1,"group":"g","context":"c","spans":[[0,1]],"neighbors":["b"]}"#;
         let sample: Sample = serde_json::from_str(json).unwrap();
         assert_eq!(sample.is_member(), Some(true));
         assert_eq!(serde_json::to_string(&sample).unwrap(), json);

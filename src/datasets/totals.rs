@@ -23,6 +23,9 @@ pub struct SampleTotals {
     pub grouped: usize,
     /// Samples that bring neighbours along.
     pub with_neighbors: usize,
+    /// Samples with a context or spans.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_part: usize,
     /// Bytes of the texts, as UTF-8.
     pub text_bytes: u64,
     /// The first sample without a label.
@@ -30,6 +33,10 @@ pub struct SampleTotals {
     /// The names of what comes along with samples, in the order in which they come.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +60,7 @@ impl TotalsCounter {
         }
         totals.samples += 1;
         totals.text_bytes += sample.text.len() as u64;
+        totals.in_part += usize::from(sample.context.is_some() || sample.spans.is_some());
         totals.with_neighbors += usize::from(sample.neighbors.is_some());
         for name in sample.columns.names()? {
             if self.columns.len() <= MAX_COLUMNS {
@@ -99,6 +107,15 @@ impl SampleTotals {
     #[must_use]
     pub fn all_have_neighbors(&self) -> bool {
         self.with_neighbors == self.samples
+    }
+
+    /// Returns the fault of samples with a context or spans for `taker`, which takes whole texts; `None` if there are none.
+    #[must_use]
+    pub fn in_part_fault(&self, taker: &str) -> Option<String> {
+        let (in_part, samples) = (self.in_part, self.samples);
+        (in_part > 0).then(|| {
+            format!("{in_part} of {samples} samples have `context` or `spans`, and {taker} takes whole texts: leave them out")
+        })
     }
 
     /// Returns the fault of the samples for an audit, in words: that of [`Self::fault`], or that one class is absent.

@@ -97,7 +97,9 @@ const MOST_STEPS: usize = 1_000_000;
 pub fn tuning_texts_fault(totals: &SampleTotals, request: &FinetuneRequest) -> Option<String> {
     let SampleTotals { samples, members, text_bytes, .. } = *totals;
     let batch = request.optimizer.batch_size;
-    if members > 0 {
+    if let Some(fault) = totals.in_part_fault("a fine-tune") {
+        Some(fault)
+    } else if members > 0 {
         Some(format!(
             "{members} of {samples} texts are members; the model is to be tuned on texts that it has not seen"
         ))

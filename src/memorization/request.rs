@@ -1,6 +1,7 @@
 //! Request for a memorization job, as data.
 
 use crate::datasets::SampleId;
+use crate::datasets::SampleTotals;
 use mia::methods::Fault;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -63,11 +64,13 @@ impl WindowShape {
 }
 
 impl MemorizationRequest {
-    /// Describes what is wrong with the number of texts, without those of the control.
+    /// Describes what is wrong with the texts as a whole, without those of the control.
     #[must_use]
-    pub fn texts_fault(&self, texts: usize) -> Option<String> {
-        let all = texts.saturating_add(self.control.len());
-        if texts == 0 {
+    pub fn texts_fault(&self, totals: &SampleTotals) -> Option<String> {
+        let all = totals.samples.saturating_add(self.control.len());
+        if let Some(fault) = totals.in_part_fault("a memorization job") {
+            Some(fault)
+        } else if totals.samples == 0 {
             Some("there are no texts; a memorization job takes at least one".to_owned())
         } else if all > MOST_TEXTS {
             Some(format!("there are {all} texts, those of the control included; the limit of a job is {MOST_TEXTS}"))

@@ -71,7 +71,8 @@ impl ColumnNames {
         };
         let sample = Value::Object(sources.iter().filter_map(given).collect());
         let sample: Sample = serde_path_to_error::deserialize(sample).map_err(|error| in_words(error, &sources))?;
-        match (&sample.neighbors, sample.label_error()) {
+        let fault = sample.label_error().or_else(|| sample.spans_error().map(|fault| format!("`spans`: {fault}")));
+        match (&sample.neighbors, fault) {
             (Some(neighbors), _) if neighbors.is_empty() => {
                 Err("`neighbors`: the list is empty; it takes at least one text".to_owned())
             }
@@ -82,7 +83,9 @@ impl ColumnNames {
 
     /// The fields of a sample, each with the field of the file that it is read from.
     fn sources<'a>(&'a self, text: &'a str) -> Vec<(&'static str, &'a str)> {
-        let mut sources = vec![("text", text), ("id", self.id.as_deref().unwrap_or("id")), ("neighbors", "neighbors")];
+        let id = self.id.as_deref().unwrap_or("id");
+        let mut sources =
+            vec![("text", text), ("id", id), ("context", "context"), ("spans", "spans"), ("neighbors", "neighbors")];
         if self.labelled {
             let label = self.label.as_deref().unwrap_or("label");
             sources.extend([("label", label), ("group", "group"), ("document", "document")]);
@@ -107,7 +110,7 @@ impl ColumnNames {
     /// Returns the fields that come along with a sample: `others` without those that it was read from.
     pub fn extra(&self, mut others: Fields) -> Fields {
         let named = [&self.id, &self.label].into_iter().flatten().map(String::as_str);
-        for name in ["id", "label", "group", "document", "neighbors"].into_iter().chain(named) {
+        for name in ["id", "label", "group", "document", "context", "spans", "neighbors"].into_iter().chain(named) {
             others.shift_remove(name);
         }
         others
@@ -200,7 +203,7 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// A cell of a table can hold a list as JSON.
 fn parsed_list(name: &str, value: Value) -> Value {
     match &value {
-        Value::String(text) if name == "neighbors" => serde_json::from_str(text).unwrap_or(value),
+        Value::String(text) if matches!(name, "neighbors" | "spans") => serde_json::from_str(text).unwrap_or(value),
         _ => value,
     }
 }

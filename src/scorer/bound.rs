@@ -1,12 +1,12 @@
 //! A plan with everything that it names at hand: models opened, prefixes in ids, and what does not fit together refused.
 
 use super::cache::Encodings;
-use super::error::{ScorerError, TextError};
+use super::error::ScorerError;
 use super::handle::Scorer;
 use super::plan::{Overflow, Plan, TunedSplit};
 use super::workers::TextWork;
 use crate::pool::{Model, ModelInfo, Retry};
-use lm::tokenizer::Encoded;
+use lm::tokenizer::{Encoded, TokenizerError};
 use mia::methods::{
     AuxiliaryPass, AuxiliaryPassError, BaseMethod, Fault, LabelledMethod, NamedCounts, Texts, Tokenization,
 };
@@ -48,13 +48,26 @@ impl Bound {
         }
     }
 
-    /// A text in the ids of the first model.
-    pub(super) fn encode(&self, text: &str) -> Result<Arc<Encoded>, TextError> {
-        if let Some(detail) = too_large(text, self.text_limit) {
-            return Err(TextError::whole("too_long", format!("the text has {detail}")));
+    /// A text in the ids of a model; `what` names it in errors.
+    pub(super) fn encode(&self, model: usize, text: &str, what: &str) -> Result<Arc<Encoded>, AuxiliaryPassError> {
+        self.check_size(text, what)?;
+        let encoded = self.encodings.encode(&self.models[model], text);
+        encoded.map_err(|error| untokenizable(what, &error))
+    }
+
+    /// The ids of the text before one that is scored, without special tokens.
+    pub(super) fn context_ids(&self, model: usize, context: &str) -> Result<Vec<u32>, AuxiliaryPassError> {
+        self.check_size(context, "context")?;
+        self.models[model].tokenizer.plain_ids(context).map_err(|error| untokenizable("context", &error))
+    }
+
+    fn check_size(&self, text: &str, what: &str) -> Result<(), AuxiliaryPassError> {
+        match too_large(text, self.text_limit) {
+            Some(detail) => {
+                Err(AuxiliaryPassError { code: "too_long".into(), detail: format!("the {what} has {detail}") })
+            }
+            None => Ok(()),
         }
-        let encoded = self.encodings.encode(&self.models[0], text);
-        encoded.map_err(|error| TextError::whole("untokenizable", error.to_string()))
     }
 
     /// The ids that a model scores of a text's, or in words why it does not. `cut` says whether what is beyond the context
@@ -96,6 +109,10 @@ impl Bound {
         let plan = Plan { methods: methods.into(), ..self.plan.clone() };
         Self { plan, passes, dataset_weights, ..self.clone() }
     }
+}
+
+fn untokenizable(what: &str, error: &TokenizerError) -> AuxiliaryPassError {
+    AuxiliaryPassError { code: "untokenizable".into(), detail: format!("the {what}: {error}") }
 }
 
 /// Describes how many tokens there are, and how many there may be.

@@ -3,7 +3,7 @@
 use crate::engine::{EngineError, Refusal};
 use crate::pool::OpenError;
 use lm::models::ModelError;
-use mia::methods::Fault;
+use mia::methods::{AuxiliaryPassError, Fault};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -59,11 +59,17 @@ pub struct TextError {
     #[schema(value_type = Option<String>)]
     pub label: Option<Arc<str>>,
     /// `too_short`, `too_long`, `untokenizable`, `zero_denominator`, `zero_weight`, `nothing_selected`, `non_finite`,
-    /// `no_neighbors`, `in_prefix`, `tuned_on` or, in an audit, `in_split` or `model_failed`.
+    /// `no_neighbors`, `in_prefix`, `tuned_on`, `invalid_spans`, `spans_unknown` or, in an audit, `in_split` or `model_failed`.
     #[schema(value_type = String)]
     pub code: Cow<'static, str>,
     /// The fault in words.
     pub detail: String,
+}
+
+impl From<AuxiliaryPassError> for TextError {
+    fn from(AuxiliaryPassError { code, detail }: AuxiliaryPassError) -> Self {
+        Self { label: None, code, detail }
+    }
 }
 
 impl TextError {

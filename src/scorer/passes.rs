@@ -13,6 +13,8 @@ pub struct Sequence {
     model: usize,
     /// Each pass with the number of statistics at its front that are not wanted.
     passes: Vec<(Arc<Pass>, usize)>,
+    /// Indices of the wanted ones among the rest, in order; `None` if all are.
+    wanted: Option<Arc<[usize]>>,
 }
 
 impl Sequence {
@@ -22,12 +24,17 @@ impl Sequence {
             return Self::single(model, Arc::clone(ids), 0);
         }
         let pass = |window: Window| (Pass::score(ids[window.ids].into()), window.known);
-        Self { model, passes: windows(ids.len(), longest).into_iter().map(pass).collect() }
+        Self { model, passes: windows(ids.len(), longest).into_iter().map(pass).collect(), wanted: None }
     }
 
     /// One pass whose first `skip` statistics are not wanted.
     pub fn single(model: usize, ids: Arc<[u32]>, skip: usize) -> Self {
-        Self { model, passes: vec![(Pass::score(ids), skip)] }
+        Self { model, passes: vec![(Pass::score(ids), skip)], wanted: None }
+    }
+
+    /// The same sequence with only the statistics at some indices wanted, in order.
+    pub fn with_wanted(self, wanted: Option<Arc<[usize]>>) -> Self {
+        Self { wanted, ..self }
     }
 
     pub fn add_to(&mut self, requests: &mut [Request]) {
@@ -43,14 +50,19 @@ impl Sequence {
     /// The statistics, once the requests are answered. Of a sequence without passes there are none.
     pub fn stats(&self) -> Result<Stats, ScorerError> {
         let missing = || ScorerError::Internal("a pass of an answered request has no answer".into());
-        if let [(pass, 0)] = self.passes.as_slice() {
+        if let ([(pass, 0)], None) = (self.passes.as_slice(), &self.wanted) {
             return pass.stats().cloned().ok_or_else(missing);
         }
         let mut joined = Vec::new();
         for (pass, skip) in &self.passes {
             joined.extend(pass.stats().ok_or_else(missing)?.iter().skip(*skip).copied());
         }
-        Ok(joined.into())
+        match &self.wanted {
+            None => Ok(joined.into()),
+            Some(wanted) => {
+                wanted.iter().map(|index| joined.get(*index).copied()).collect::<Option<_>>().ok_or_else(missing)
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::bound::Bound;
 use super::error::{ScorerError, TextError};
 use super::plan::Overflow;
-use super::text::PreparedText;
+use super::text::{PreparedText, Reading};
 use crate::engine::Stats;
 use mia::TokenStats;
 use mia::methods::{self, Explanation, LabelledMethod, TextStats, WeightContext};
@@ -113,20 +113,21 @@ fn as_map<S: Serializer>(scores: &Scores, serializer: S) -> Result<S::Ok, S::Err
 }
 
 /// Computes all methods of a text that has been through the models, and lists its tokens where that was asked for. Gives the
-/// statistics of its own tokens, too; empty if it could not be run.
-pub fn build(index: usize, text: PreparedText, bound: &Bound) -> Result<(TextResult, Stats), ScorerError> {
+/// ids of its scored tokens and their statistics, too; empty if it could not be run.
+pub fn build(index: usize, text: PreparedText, bound: &Bound) -> Result<(TextResult, Arc<[u32]>, Stats), ScorerError> {
     let stats = text.sequence.stats()?;
     let auxiliary = text.auxiliary_stats()?;
+    let scored_text = text.input.scored_text();
+    let ids: Arc<[u32]> = text.reading.as_ref().map_or_else(Vec::new, Reading::scored_ids).into();
     let zlib_bytes = OnceCell::new();
-    let zlib_bytes = || *zlib_bytes.get_or_init(|| methods::zlib_bytes(&text.input.text));
+    let zlib_bytes = || *zlib_bytes.get_or_init(|| methods::zlib_bytes(&scored_text));
     let summary = TextStats {
         tokens: &stats,
-        // The first id is never scored.
-        ids: text.ids.get(1..).unwrap_or_default(),
+        ids: &ids,
         zlib_bytes: &zlib_bytes,
         passes: &auxiliary,
         token_counts: &bound.token_counts,
-        context: WeightContext { text: &text.input.text, dataset: &bound.dataset_weights },
+        context: WeightContext { text: &scored_text, dataset: &bound.dataset_weights },
     };
     let (mut scores, mut alpha_used) = (Scores::new(), Scores::new());
     let mut errors: Vec<TextError> = text.error.iter().cloned().collect();
@@ -148,8 +149,8 @@ pub fn build(index: usize, text: PreparedText, bound: &Bound) -> Result<(TextRes
         tokens: bound.plan.tokens.then(|| details(&text, &summary, bound)),
         index,
         scored_tokens: stats.len(),
-        bos_prepended: text.encoded.as_ref().is_some_and(|encoded| encoded.bos_prepended()),
-        truncated: text.truncated,
+        bos_prepended: text.reading.as_ref().is_some_and(|reading| reading.encoded.bos_prepended()),
+        truncated: text.reading.as_ref().is_some_and(Reading::is_truncated),
         windows: (bound.plan.overflow == Overflow::Window && text.error.is_none()).then_some(text.sequence.count()),
         scores,
         p_values: Vec::new(),
@@ -157,19 +158,18 @@ pub fn build(index: usize, text: PreparedText, bound: &Bound) -> Result<(TextRes
         errors,
         id: text.input.id.clone(),
     };
-    Ok((result, stats))
+    Ok((result, ids, stats))
 }
 
 fn details(text: &PreparedText, summary: &TextStats, bound: &Bound) -> Vec<TokenDetail> {
-    let Some(encoded) = &text.encoded else { return Vec::new() };
+    let Some(reading) = &text.reading else { return Vec::new() };
     let explain = |method: &LabelledMethod| {
         let explanation = methods::explain(&method.method, summary).ok().flatten();
         explanation.map(|explanation| (Arc::clone(&method.label), explanation))
     };
     let explained: Vec<(Arc<str>, Explanation)> = bound.plan.methods.iter().filter_map(explain).collect();
     let detail = |(position, (&id, &(start, end))): (usize, (&u32, &(usize, usize)))| {
-        // The token at position t has the statistics t - 1: the first is never scored.
-        let index = position.checked_sub(1);
+        let index = reading.statistics_index(position);
         let stats = index.and_then(|index| summary.tokens.get(index));
         let number = |field: fn(&TokenStats) -> f64| stats.map(field).filter(|x| x.is_finite());
         let numbers = |list: fn(&Explanation) -> &[f64]| {
@@ -193,5 +193,5 @@ fn details(text: &PreparedText, summary: &TextStats, bound: &Bound) -> Vec<Token
             contributions: numbers(|explanation| &explanation.contributions),
         }
     };
-    text.ids.iter().zip(&encoded.offsets).enumerate().map(detail).collect()
+    reading.ids.iter().zip(&reading.encoded.offsets).enumerate().map(detail).collect()
 }

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 /// The results of a request, in the order of its inputs.
 pub struct Scored {
     pub results: Vec<TextResult>,
-    /// Statistics of each text's own tokens; empty if it could not be run.
+    /// Statistics of each text's scored tokens; empty if it could not be run.
     pub stats: Vec<Stats>,
-    /// Ids of each text; empty if it was not tokenized. The first id is never scored.
+    /// Ids of the same tokens.
     pub ids: Vec<Arc<[u32]>>,
     pub usage: Usage,
     pub times: ScoringTimes,
@@ -57,7 +57,7 @@ impl Scorer {
     /// Many may run at once, [`IN_FLIGHT`](super::IN_FLIGHT) as a rule; the engine's window bounds their tokens, and all of them
     /// together have at most 16 MiB of text under way.
     pub async fn score_behind(&self, bound: &Arc<Bound>, input: Input) -> Result<Scored, ScorerError> {
-        let kibibytes = u32::try_from(input.text.len() >> 10).unwrap_or(u32::MAX).clamp(1, MOST_BATCH_KIB);
+        let kibibytes = u32::try_from(input.bytes() >> 10).unwrap_or(u32::MAX).clamp(1, MOST_BATCH_KIB);
         // It is never closed.
         let _share = self.batch_texts.acquire_many(kibibytes).await;
         self.score_as(bound, vec![input], Class::Batch, None).await
@@ -72,13 +72,12 @@ impl Scorer {
     ) -> Result<Scored, ScorerError> {
         let (for_text, texts, arrived) = (Arc::clone(bound), inputs.len(), Instant::now());
         check_answer(bound, texts, 0)?;
-        let of_neighbors = |input: &Input| input.neighbors.iter().flatten().map(String::len).sum::<usize>();
-        let bytes = inputs.iter().map(|input| input.text.len() + of_neighbors(input)).sum();
+        let bytes = inputs.iter().map(Input::bytes).sum();
         let work = TextWork::new(class, bytes);
         let inputs =
             if class == Class::Interactive { self.expect_room(bound, inputs, deadline).await? } else { inputs };
         let mut prepared = self.workers.map(work, inputs, move |input| PreparedText::new(input, &for_text)).await?;
-        check_answer(bound, texts, prepared.iter().map(|text| text.ids.len()).sum())?;
+        check_answer(bound, texts, prepared.iter().map(|text| text.ids().len()).sum())?;
         let mut cost = Usage::default();
         if !bound.passes.is_empty() {
             let generated = self.generate_neighbors(bound, &prepared, class, deadline, &mut cost).await?;
@@ -106,7 +105,8 @@ impl Scorer {
     ) -> Result<Vec<Input>, ScorerError> {
         let model = Arc::clone(&bound.models[0]);
         let request = self.request(&model, Class::Interactive, deadline);
-        let bytes = inputs.iter().map(|input| input.text.len()).sum::<usize>();
+        let bytes_of = |input: &Input| input.text.len() + input.context.as_ref().map_or(0, String::len);
+        let bytes = inputs.iter().map(bytes_of).sum::<usize>();
         if self.engine.expect_room(&request, bytes / MOST_BYTES_OF_A_TOKEN, inputs.len()).is_ok() {
             return Ok(inputs);
         }
@@ -114,8 +114,8 @@ impl Scorer {
         let count = move || {
             let new: Vec<usize> = inputs
                 .iter()
-                .filter(|input| !encodings.contains(&model.tokenizer_digest, &input.text))
-                .map(|input| input.text.len())
+                .filter(|input| input.context.is_some() || !encodings.contains(&model.tokenizer_digest, &input.text))
+                .map(bytes_of)
                 .collect();
             (inputs, new)
         };
@@ -200,10 +200,11 @@ impl Scorer {
         times: ScoringTimes,
     ) -> Result<Scored, ScorerError> {
         let (bound, answered) = (Arc::clone(bound), Instant::now());
-        let ids = texts.iter().map(|text| Arc::clone(&text.ids)).collect();
         let to_result = move |(index, text)| result::build(index, text, &bound);
         let built = self.workers.map(work, texts.into_iter().enumerate().collect(), to_result).await?;
-        let (results, stats): (Vec<_>, Vec<_>) = built.into_iter().collect::<Result<_, _>>()?;
+        let built = built.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let (results, (ids, stats)): (Vec<_>, (Vec<_>, Vec<_>)) =
+            built.into_iter().map(|(result, ids, stats)| (result, (ids, stats))).unzip();
         count(&results);
         usage.tokens = results.iter().map(|result| result.scored_tokens).sum();
         let times = ScoringTimes { methods: answered.elapsed(), ..times };

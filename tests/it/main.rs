@@ -14,6 +14,7 @@ mod canaries;
 mod cli;
 mod common;
 mod connections;
+mod contexts;
 mod count_tokens;
 mod datasets;
 mod demo;

@@ -89,6 +89,9 @@ impl JobSamples {
             if let Some(error) = sample.label_error() {
                 faults.push(format!("/{field}/{index}/label"), error);
             }
+            if let Some(error) = sample.spans_error() {
+                faults.push(format!("/{field}/{index}/spans"), error);
+            }
             if let Some(error) = sample.columns.fault() {
                 faults.push(format!("/{field}/{index}/columns"), error);
             }
