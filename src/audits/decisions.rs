@@ -4,10 +4,11 @@ use super::calibrations::Calibration;
 use super::clusters::{dense, list_scores};
 use super::error::CalibrationMismatch;
 use super::evidence::{CalibrationSource, DecisionRequest, Effect};
-use super::findings::{CalibratedResults, Decisions, MethodCalibration};
+use super::findings::{CalibratedResults, Decisions, MethodCalibration, WorkFindings};
 use super::known_non_members::KnownNonMembers;
 use super::request::AuditRequest;
-use super::results::{AuditResults, SampleScores};
+use super::results::{AuditResults, MAX_NAMED, SampleScores};
+use crate::datasets::SampleId;
 use indexmap::IndexMap;
 use mia::statistics::{
     CalibrationScores, ClusterScores, discover, false_discoveries_upper, fpr_upper, kolmogorov_smirnov, mann_whitney,
@@ -37,6 +38,7 @@ pub fn add_decisions(
         digest: calibration.and_then(|calibration| calibration.digest().map(str::to_owned)),
         texts: known_lengths.len(),
         overlap: known.overlap,
+        overlapping_documents: known.overlapping_documents.iter().take(MAX_NAMED).cloned().collect(),
         length_p_value: kolmogorov_smirnov(&tested_lengths, &known_lengths).ok().map(|test| test.p_value),
         ..CalibratedResults::default()
     };
@@ -73,6 +75,7 @@ pub fn add_decisions(
         let Some(decision) = evidence.decisions.as_ref().filter(|decision| decision.method == *label) else { continue };
         let (decisions, each) = decide(decision, &non_members, &clusters);
         calibrated.decisions = Some(decisions);
+        calibrated.works = works(&results.rows, &clusters, &each, non_members.size());
         for (cluster, (adjusted, listed)) in clusters.iter().zip(each) {
             for &row in &cluster.rows {
                 (results.rows[row].p_value_adjusted, results.rows[row].flagged) = (Some(adjusted), Some(listed));
@@ -81,6 +84,29 @@ pub fn add_decisions(
     }
     results.calibration = Some(calibrated);
     Ok(())
+}
+
+/// The documents of the clusters tested, each with the p-value of its cluster, adjusted or not, against so many known works.
+fn works(rows: &[SampleScores], clusters: &[TestedCluster], each: &[(f64, bool)], known: usize) -> Vec<WorkFindings> {
+    let of_cluster = |(cluster, &(p_value_adjusted, listed)): (&TestedCluster, &(f64, bool))| {
+        let mut passages: IndexMap<&SampleId, usize> = IndexMap::new();
+        for document in cluster.rows.iter().filter_map(|row| rows[*row].document.as_ref()) {
+            *passages.entry(document).or_default() += 1;
+        }
+        let (score, p_value) = (cluster.score, cluster.p_value);
+        let known_above = ((p_value * (known + 1) as f64).round() as usize).saturating_sub(1);
+        let work = |(document, passages): (&SampleId, usize)| WorkFindings {
+            document: document.clone(),
+            passages,
+            score,
+            known_above,
+            p_value,
+            p_value_adjusted,
+            listed,
+        };
+        passages.into_iter().map(work).collect::<Vec<_>>()
+    };
+    clusters.iter().zip(each).flat_map(of_cluster).collect()
 }
 
 /// The clusters of texts that one method tests, in the order in which they appear.
@@ -156,6 +182,7 @@ fn decide(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::datasets::Sample;
     use mia::statistics::Procedure;
 
     /// Example 7 of the worked examples: five of ten are listed at 0.1, none at 0.05, with 19 known non-members.
@@ -184,6 +211,33 @@ mod tests {
         assert!(each[5..].iter().all(|(_, listed)| !listed));
         let (none, _) = decide(&request(0.05), &known, &clusters);
         assert_eq!((none.rejected, none.minimum_discoveries, none.threshold, none.fpr_upper_95), (0, 10, None, None));
+    }
+
+    #[test]
+    fn a_work_is_placed_among_the_known_works() {
+        let row = |document: Option<&str>| {
+            let document = document.map(|document| SampleId::Text(document.to_owned()));
+            SampleScores::unknown(&Sample { document, ..Sample::default() }, 0)
+        };
+        let rows = [row(Some("a")), row(Some("b")), row(Some("a")), row(None), row(Some("c"))];
+        let known = CalibrationScores::new((0..19).map(f64::from).collect()).unwrap();
+        let cluster = |score, rows: &[usize]| TestedCluster {
+            score,
+            p_value: known.p_value(score),
+            non_member: None,
+            rows: rows.to_vec(),
+        };
+        // `b` and `c` are one cluster, such as two editions.
+        let clusters = [cluster(17.5, &[0, 2]), cluster(5.0, &[1, 4]), cluster(30.0, &[3])];
+        let works = works(&rows, &clusters, &[(0.15, true), (0.7, false), (0.15, true)], known.size());
+        let placed: Vec<(String, usize, usize, f64, bool)> = works
+            .iter()
+            .map(|work| (work.document.to_string(), work.passages, work.known_above, work.p_value, work.listed))
+            .collect();
+        let expected = [("a", 2, 1, 0.1, true), ("b", 1, 14, 0.75, false), ("c", 1, 14, 0.75, false)];
+        let expected =
+            expected.map(|(document, passages, above, p, listed)| (document.to_owned(), passages, above, p, listed));
+        assert_eq!(placed, expected);
     }
 
     #[test]

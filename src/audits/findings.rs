@@ -1,6 +1,7 @@
 //! Findings that the results of an audit hold beside its scores.
 
 use super::evidence::Effect;
+use crate::datasets::SampleId;
 use mia::statistics::{CalibratedThreshold, MannWhitney, Procedure, WordsBaseline};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -16,11 +17,17 @@ pub struct CalibratedResults {
     pub texts: usize,
     /// Clusters that are in the calibration and among the texts tested; they were removed from the calibration.
     pub overlap: usize,
+    /// Documents of the calibration that are in these clusters, by name; at most 1,000.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overlapping_documents: Vec<String>,
     /// That the texts tested and those of the calibration have the same lengths, by Kolmogorov and Smirnov.
     pub length_p_value: Option<f64>,
     /// One entry per listed method; `None` if the calibration has too few scores of it.
     pub methods: Vec<Option<MethodCalibration>>,
     pub decisions: Option<Decisions>,
+    /// The works that are tested, in the order in which they appear; empty where no text names a document.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub works: Vec<WorkFindings>,
     /// Test of whether the texts tested score higher than those of the calibration, by the primary method.
     pub dataset_test: Option<MannWhitney>,
     /// Effect size of the texts tested over those of the calibration, by the primary method.
@@ -74,6 +81,25 @@ pub struct Decisions {
     /// Clusters on the list that are labelled non-members; absent without labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub non_members_rejected: Option<usize>,
+}
+
+/// One work among the known works: a document whose passages are texts of the audit, by the method that decides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WorkFindings {
+    /// Id of the document.
+    pub document: SampleId,
+    /// Passages that have a score.
+    pub passages: usize,
+    /// Mean score of as many of its passages as are compared of every work.
+    pub score: f64,
+    /// Known works that score at least as high.
+    pub known_above: usize,
+    /// The share of the known works and this one that score at least as high: (known_above + 1) / (known works + 1).
+    pub p_value: f64,
+    /// The same adjusted for the number of works tested.
+    pub p_value_adjusted: f64,
+    /// True if the work is on the list.
+    pub listed: bool,
 }
 
 /// Result of the tuning on one share of an audit's texts.

@@ -7,8 +7,9 @@ use super::evidence::CalibrationShare;
 use super::results::{AuditResults, SampleScores};
 use super::sample_index::fold_samples;
 use super::text_lists::{SampleTexts, TextLists};
-use crate::datasets::{Sample, SampleBlocks};
+use crate::datasets::{Sample, SampleBlocks, SampleId};
 use crate::scorer::Workers;
+use indexmap::IndexSet;
 use mia::methods::LabelledMethod;
 use mia::random::{shuffle, stream};
 use mia::statistics::{ClusteredTexts, Comparability};
@@ -26,6 +27,8 @@ pub struct KnownNonMembers {
     pub clustered: ClusteredTexts,
     /// Clusters of known non-members that are tested as well, and do not count as known.
     pub overlap: usize,
+    /// Documents that these clusters are of.
+    pub overlapping_documents: Vec<String>,
 }
 
 /// A text of either list.
@@ -61,12 +64,17 @@ impl KnownNonMembers {
         let places = calibration.places(&results.model, results.overflow, &results.numerics, &methods)?;
         let overlap: HashSet<usize> =
             results.rows.iter().filter_map(|row| calibration.cluster(row.normalized?)).collect();
+        let is_tested = |(_, cluster): &(&SampleScores, &usize)| overlap.contains(cluster);
+        let documents = calibration.rows().iter().zip(calibration.clusters()).filter(is_tested);
+        let documents: IndexSet<String> =
+            documents.filter_map(|(scored, _)| scored.document.as_ref().map(SampleId::to_string)).collect();
         let clusters = clusters(&results.rows);
         let first = next_cluster(&clusters);
         let known = (calibration.rows().iter().zip(calibration.clusters()))
             .filter(|(_, cluster)| !overlap.contains(cluster))
             .map(|(scored, cluster)| ListedText::new(None, first + cluster, scored, &places));
-        Ok(Self::new(ListedText::all(results, &clusters), known.collect(), overlap.len()))
+        let all = Self::new(ListedText::all(results, &clusters), known.collect());
+        Ok(Self { overlap: overlap.len(), overlapping_documents: documents.into_iter().collect(), ..all })
     }
 
     /// A share of the clusters of the audit that have non-members alone, rounded.
@@ -83,17 +91,17 @@ impl KnownNonMembers {
         let drawn: HashSet<usize> = known.into_iter().take(count).collect();
         let all = ListedText::all(results, &clusters).into_iter();
         let (known, tested): (Vec<ListedText>, Vec<ListedText>) = all.partition(|text| drawn.contains(&text.cluster));
-        Self::new(tested, known, 0)
+        Self::new(tested, known)
     }
 
-    fn new(tested: Vec<ListedText>, known: Vec<ListedText>, overlap: usize) -> Self {
+    fn new(tested: Vec<ListedText>, known: Vec<ListedText>) -> Self {
         let count = tested.len();
         let texts: Vec<ListedText> = tested.into_iter().chain(known).collect();
         let labels: Vec<bool> = (0..texts.len()).map(|place| place < count).collect();
         let clusters: Vec<usize> = texts.iter().map(|text| text.cluster).collect();
         let digests: Vec<TextDigest> = texts.iter().map(|text| text.digest).collect();
         let clustered = ClusteredTexts::new(&labels, &clusters, &vec![0; texts.len()], &digests);
-        Self { texts, tested: count, clustered, overlap }
+        Self { texts, tested: count, clustered, overlap: 0, overlapping_documents: Vec::new() }
     }
 
     /// The numbers of scored tokens of the texts tested, and of the known non-members.

@@ -52,7 +52,7 @@ pub use evidence::{
     EvidenceOptions, EvidenceRequest, NegativeControl, StratifyBy, Verdict, VerdictControl, VerdictModel,
     VerdictReason, VerdictState, with_default_primary,
 };
-pub use findings::{BlindFindings, Decisions, LengthFindings, MethodCalibration, SplitOutcome};
+pub use findings::{BlindFindings, Decisions, LengthFindings, MethodCalibration, SplitOutcome, WorkFindings};
 pub use jobs::{AuditKind, AuditSnapshot, AuditSubject, Audits, CalibrationKind, Calibrations, TestJob, TestSubject};
 pub use limits::MAX_SAMPLES;
 pub use membership_tests::{

@@ -144,3 +144,35 @@ async fn an_audit_lists_texts_at_a_false_discovery_rate() {
     let tested = lines.text().lines().filter(|line| line.contains("\"p_values\"")).count();
     assert_eq!(tested, 120);
 }
+
+/// Works are documents: the known ones count as works, not as passages, and a known work that is tested as well is named.
+#[tokio::test(flavor = "multi_thread")]
+async fn works_have_their_places_among_the_known_works() {
+    let app = demo().await;
+    let passages = |texts: &[String], name: &str| -> Vec<Value> {
+        let passage =
+            |(place, text): (usize, &String)| json!({ "text": text, "document": format!("{name}{}", place / 2) });
+        texts.iter().enumerate().map(passage).collect()
+    };
+    let known = passages(&texts(0, 0..42), "known");
+    let calibration = calibrated(&app, &json!({ "samples": known, "methods": ["loss"] })).await;
+    assert_eq!((&calibration["clusters"], &calibration["texts"]), (&json!(21), &json!(42)));
+    let mut samples = passages(&texts(1, 0..6), "member");
+    samples.push(json!({ "text": known[5]["text"], "document": "quoted" }));
+    samples.push(json!({ "text": texts(1, 6..7)[0] }));
+    let body = json!({ "samples": samples, "methods": ["loss"], "calibration": calibration["id"], "decisions": { "fdr": 0.2 } });
+    let results = app.audit(&body).await.ok()["results"].clone();
+    let works = results["works"].as_array().unwrap();
+    let names: Vec<(&str, u64)> =
+        works.iter().map(|work| (work["document"].as_str().unwrap(), work["passages"].as_u64().unwrap())).collect();
+    assert_eq!(names, [("member0", 2), ("member1", 2), ("member2", 2), ("quoted", 1)]);
+    for work in works {
+        let (above, p_value) = (work["known_above"].as_f64().unwrap(), work["p_value"].as_f64().unwrap());
+        // 21 known works, without the one that is quoted.
+        assert!((p_value - (above + 1.0) / 21.0).abs() < 1e-12, "{work}");
+        assert!(work["p_value_adjusted"].as_f64().unwrap() >= p_value && work["listed"].is_boolean(), "{work}");
+    }
+    assert_eq!(results["decisions"]["tested"], 5);
+    let warnings = results["warnings"].to_string();
+    assert!(warnings.contains("1 cluster of the calibration is tested as well (documents: known2)"), "{warnings}");
+}

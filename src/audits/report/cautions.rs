@@ -108,7 +108,13 @@ pub fn cautions_of_calibration(request: &AuditRequest, results: &AuditResults) -
     let Some(calibrated) = &results.calibration else { return Vec::new() };
     let warning = |code, detail| Some(Warning { code, detail });
     let overlap = (calibrated.overlap > 0).then(|| {
-        format!("{} clusters of the calibration are tested as well; they were removed from it", calibrated.overlap)
+        let names = &calibrated.overlapping_documents;
+        let named = if names.is_empty() { String::new() } else { format!(" (documents: {})", names.join(", ")) };
+        let clusters = match calibrated.overlap {
+            1 => "1 cluster of the calibration is".to_owned(),
+            overlap => format!("{overlap} clusters of the calibration are"),
+        };
+        format!("{clusters} tested as well{named}, and not counted as known")
     });
     let mismatch = calibrated.length_p_value.filter(|p_value| *p_value < LENGTH_LEVEL).map(|p_value| {
         format!(

@@ -2,7 +2,7 @@
 
 use super::provenance::Provenance;
 use crate::audits::evidence::{CitedPlan, ControlFindings, Verdict};
-use crate::audits::findings::{BlindFindings, Decisions, MethodCalibration, SplitOutcome};
+use crate::audits::findings::{BlindFindings, Decisions, MethodCalibration, SplitOutcome, WorkFindings};
 use crate::audits::results::ExclusionCount;
 use crate::audits::selected_tokens::SelectedTokens;
 use crate::datasets::SampleId;
@@ -52,6 +52,11 @@ pub struct AuditReport {
     /// The list of texts at a false discovery rate; absent without a calibration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decisions: Option<Decisions>,
+    /// The works that are tested: documents that texts name, each among the known works of the calibration, in the order in which
+    /// they appear. Absent without a calibration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub works: Vec<WorkFindings>,
     /// Test of whether the texts tested score higher than those of the calibration, by the primary method; absent without a
     /// calibration.
     #[serde(skip_serializing_if = "Option::is_none")]

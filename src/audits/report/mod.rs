@@ -106,6 +106,7 @@ pub fn build_report(
         blind: results.blind.clone(),
         prior_test: results.prior_test,
         decisions: calibrated.and_then(|calibrated| calibrated.decisions.clone()),
+        works: calibrated.map_or(Vec::new(), |calibrated| calibrated.works.clone()),
         dataset_test: calibrated.and_then(|calibrated| calibrated.dataset_test),
         verdict,
         warnings,
