@@ -1,7 +1,7 @@
 //! Documents to passages: cut, checked for letters, each given once, and counted.
 
 use crate::clean::{CleanLines, DropKind, TextLine, clean};
-use crate::cut::{Cut, CutFault, CutPassage, Cutter, count_words};
+use crate::cut::{Cut, CutFault, CutPassage, Cutter, count_words, words};
 use crate::error::DocumentError;
 use crate::read::Document;
 use serde::Serialize;
@@ -196,32 +196,49 @@ impl CurrentDocument {
 
 /// The reason to leave a passage out, if there is one.
 fn kind_of_drop(text: &str, given: &mut HashSet<[u8; 16]>) -> Option<DropKind> {
-    if !has_letters(text) {
+    let NormalText { words, letters, others } = NormalText::new(text);
+    if letters < others {
         return Some(DropKind::Symbols);
     }
-    (!given.insert(digest(text))).then_some(DropKind::Repeated)
+    // The first half of the digest.
+    let digest = Sha256::digest(&words).first_chunk().copied().unwrap_or_default();
+    (!given.insert(digest)).then_some(DropKind::Repeated)
 }
 
-/// Returns true if at least half of the characters that are no white space are letters.
-fn has_letters(text: &str) -> bool {
-    let (mut letters, mut others) = (0, 0);
-    for character in text.chars() {
-        if character.is_alphabetic() {
-            letters += 1;
-        } else if !character.is_whitespace() {
-            others += 1;
+/// A text as it is compared with others.
+#[derive(Default)]
+struct NormalText {
+    /// The words in lower case, with a space after each.
+    words: String,
+    letters: usize,
+    /// Number of the characters that are neither letters nor white space.
+    others: usize,
+}
+
+impl NormalText {
+    fn new(text: &str) -> Self {
+        let mut normal = Self { words: String::with_capacity(text.len() + 1), ..Self::default() };
+        for word in words(text) {
+            normal.add(&text[word]);
         }
+        normal
     }
-    letters >= others
-}
 
-/// The first half of the SHA-256 of the words in lower case, with a space between two words.
-fn digest(text: &str) -> [u8; 16] {
-    let words = text.to_lowercase();
-    let mut hash = Sha256::new();
-    for word in words.split_whitespace() {
-        hash.update(word);
-        hash.update(b" ");
+    fn add(&mut self, word: &str) {
+        let start = self.words.len();
+        let (letters, characters) = match word.is_ascii() {
+            true => {
+                self.words.push_str(word);
+                self.words[start..].make_ascii_lowercase();
+                (word.bytes().filter(u8::is_ascii_alphabetic).count(), word.len())
+            }
+            false => {
+                self.words.push_str(&word.to_lowercase());
+                (word.chars().filter(|character| character.is_alphabetic()).count(), word.chars().count())
+            }
+        };
+        self.words.push(' ');
+        self.letters += letters;
+        self.others += characters - letters;
     }
-    hash.finalize().first_chunk().copied().unwrap_or_default()
 }

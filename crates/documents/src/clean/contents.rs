@@ -15,6 +15,9 @@ const BYTES: usize = 256 << 10;
 const TITLE: usize = 60;
 const ENTRY: usize = 160;
 
+/// Longest heading, in bytes.
+const HEADING: usize = 80;
+
 /// Fewest entries of a table, with numbers or dots, and without.
 const NUMBERED: usize = 2;
 const UNNUMBERED: usize = 3;
@@ -199,7 +202,7 @@ impl TableOfContents {
 }
 
 fn is_heading(line: &TextLine) -> bool {
-    let Some(text) = line.short(ENTRY) else { return false };
+    let Some(text) = line.short(HEADING) else { return false };
     let is_ornament = |character: char| character.is_whitespace() || "#*_=:.-–—[]".contains(character);
     HEADINGS.contains(&text.trim_matches(is_ornament).to_lowercase().as_str())
 }

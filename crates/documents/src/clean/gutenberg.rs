@@ -71,7 +71,7 @@ impl<I: Iterator<Item = Result<TextLine, DocumentError>>> Iterator for Gutenberg
             }
         };
         if left == 0 {
-            let line = self.lines.peek(0)?.short(LONGEST);
+            let line = self.lines.peek(0).and_then(|line| line.short(LONGEST));
             let (starts, ends) = (line.is_some_and(is_start), line.is_some_and(|line| is_end(line, self.has_header)));
             if self.is_after_end && starts {
                 // Another book in the same file.
@@ -106,13 +106,18 @@ fn names_project(words: &str, verb: &str) -> bool {
 }
 
 fn is_start(line: &str) -> bool {
+    if !line.starts_with('*') {
+        return false;
+    }
     let words = words(line);
-    let is_small_print = words.starts_with("end the small print") || words.starts_with("end the small_print");
-    line.starts_with('*') && (names_project(&words, "start of ") || is_small_print)
+    names_project(&words, "start of ") || words.starts_with("end the small print")
 }
 
 /// A line with asterisks ends a text in any case, one without only where there was a header: an author may write that.
 fn is_end(line: &str, has_header: bool) -> bool {
+    if !line.starts_with(['*', 'E', 'e', 'F', 'f']) {
+        return false;
+    }
     let words = words(line);
     let is_named = names_project(&words, "end of ")
         || words.starts_with("ende dieses projekt gutenberg")

@@ -2,9 +2,10 @@
 
 mod cutter;
 mod options;
+mod sentences;
 mod units;
 mod words;
 
 pub use cutter::{CutPassage, Cutter};
 pub use options::{Cut, CutAt, CutFault, MAX_WORDS};
-pub use words::count_words;
+pub use words::{count_words, words};

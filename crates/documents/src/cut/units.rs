@@ -1,9 +1,9 @@
 //! A paragraph to the units that passages are made of.
 
 use super::options::CutAt;
+use super::sentences::sentences;
 use super::words::words;
 use std::ops::Range;
-use unicode_segmentation::UnicodeSegmentation;
 
 /// A part of a text that is not divided, with the white space after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,21 +43,6 @@ pub fn units(text: &str, at: CutAt, limit: usize, is_end: bool) -> Vec<TextUnit>
 
 fn count_up_to(text: &str, most: usize) -> usize {
     words(text).take(most).count()
-}
-
-/// The sentences of a paragraph. A line end within a paragraph is a space, and no end of a sentence.
-fn sentences(text: &str) -> Vec<Range<usize>> {
-    let flat: String = text.chars().map(|character| if "\n\r".contains(character) { ' ' } else { character }).collect();
-    let mut sentences: Vec<Range<usize>> = Vec::new();
-    for (start, sentence) in flat.split_sentence_bound_indices() {
-        let end = start + sentence.len();
-        match sentences.last_mut() {
-            // White space is no sentence.
-            Some(last) if sentence.trim().is_empty() || text[last.clone()].trim().is_empty() => last.end = end,
-            _ => sentences.push(start..end),
-        }
-    }
-    sentences
 }
 
 /// Each word is a unit, with the white space after it; the first one has what is before it, too.

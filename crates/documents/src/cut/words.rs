@@ -4,19 +4,78 @@
 //! of kilobytes between grapheme clusters.
 
 use std::ops::Range;
+use std::vec::IntoIter;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Bytes of a word; longer runs are several words.
 const LONGEST: usize = 4 << 10;
 
 /// The words of a text, as ranges of bytes in order; all that is no white space is in one of them.
-pub fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
-    text.split_whitespace().flat_map(|run| {
-        let start = run.as_ptr() as usize - text.as_ptr() as usize;
-        let parts = if is_one_word(run) { Vec::new() } else { parts(run, start) };
-        let whole = parts.is_empty().then(|| start..start + run.len());
-        whole.into_iter().chain(parts)
-    })
+pub fn words(text: &str) -> WordRanges<'_> {
+    WordRanges { text, position: 0, parts: Vec::new().into_iter() }
+}
+
+pub struct WordRanges<'a> {
+    text: &'a str,
+    position: usize,
+    /// The words of a run that is more than one.
+    parts: IntoIter<Range<usize>>,
+}
+
+impl Iterator for WordRanges<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        if let Some(part) = self.parts.next() {
+            return Some(part);
+        }
+        let Range { start, end } = next_run(self.text, self.position)?;
+        self.position = end;
+        let run = &self.text[start..end];
+        if is_one_word(run) {
+            return Some(start..end);
+        }
+        self.parts = parts(run, start).into_iter();
+        self.parts.next()
+    }
+}
+
+/// The runs without white space of a text.
+pub fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let first = next_run(text, 0);
+    std::iter::successors(first, |run| next_run(text, run.end))
+}
+
+fn next_run(text: &str, position: usize) -> Option<Range<usize>> {
+    let start = space_end(text, position);
+    let end = run_end(text, start);
+    (start < end).then_some(start..end)
+}
+
+/// The first place from `place` on where no white space begins.
+fn space_end(text: &str, mut place: usize) -> usize {
+    loop {
+        while text.as_bytes().get(place) == Some(&b' ') {
+            place += 1;
+        }
+        match text[place..].chars().next() {
+            Some(character) if character.is_whitespace() => place += character.len_utf8(),
+            _ => return place,
+        }
+    }
+}
+
+/// The first place from `place` on where white space begins.
+fn run_end(text: &str, mut place: usize) -> usize {
+    loop {
+        while let Some(b'!'..=b'~') = text.as_bytes().get(place) {
+            place += 1;
+        }
+        match text[place..].chars().next() {
+            Some(character) if !character.is_whitespace() => place += character.len_utf8(),
+            _ => return place,
+        }
+    }
 }
 
 pub fn count_words(text: &str) -> usize {

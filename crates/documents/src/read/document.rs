@@ -29,7 +29,17 @@ impl Document {
     /// A document of a text that is at hand.
     #[must_use]
     pub fn from_text(id: String, text: String) -> Self {
-        Self { id, is_markdown: false, chunks: Box::new(std::iter::once(Ok(text))), stamp: None }
+        Self::from_chunks(id, [text])
+    }
+
+    /// A document of a text that comes in chunks.
+    #[must_use]
+    pub fn from_chunks<C>(id: String, chunks: C) -> Self
+    where
+        C: IntoIterator<Item = String>,
+        C::IntoIter: Send + 'static,
+    {
+        Self { id, is_markdown: false, chunks: Box::new(chunks.into_iter().map(Ok)), stamp: None }
     }
 
     /// Returns true if the text may begin with front matter.
