@@ -14,6 +14,7 @@ use crate::jobs::Submission;
 use crate::scorer::Overflow;
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
+use documents::Cut;
 use mia::json::Object;
 use mia::methods::{MethodRequest, possible_default_methods};
 use serde::{Deserialize, Deserializer};
@@ -35,6 +36,9 @@ pub struct AuditBody {
     #[schema(min_items = 1, value_type = Option<Vec<Sample>>)]
     #[serde(default, deserialize_with = "request::listed")]
     samples: Option<SampleList>,
+    /// The way texts are cut into passages, each a sample of its `document`; they stay whole if left out.
+    #[schema(value_type = Option<Cut>)]
+    cut: Option<Shaped<Object<Cut>>>,
     /// Id of a dataset that was uploaded, in place of `samples`.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
     dataset: Option<Shaped<String>>,
@@ -101,10 +105,10 @@ impl JobBody for AuditBody {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let name = check::job_name(self.name, &mut faults);
-        let submitted = JobSamples::new(self.samples, self.dataset, dataset, &mut faults)?;
+        let submitted = JobSamples::new(self.samples, self.cut, self.dataset, dataset, &mut faults)?;
         let totals = &submitted.totals;
         if faults.is_empty() {
-            submitted.refuse(totals.audit_fault(|number| format!("/samples/{number}")), &mut faults);
+            submitted.refuse(totals.audit_fault(|number| submitted.place(number)), &mut faults);
         }
         let neighbors = totals.all_have_neighbors();
         let ids = state.scorer.pool().ids();

@@ -13,6 +13,8 @@ use crate::jobs::Submission;
 use crate::scorer::Overflow;
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
+use documents::Cut;
+use mia::json::Object;
 use mia::methods::{MethodRequest, Weighting};
 use mia::statistics::CalibrationScores;
 use serde::{Deserialize, Serialize};
@@ -103,6 +105,9 @@ pub struct CalibrationBody {
     #[schema(min_items = 19, value_type = Option<Vec<Sample>>)]
     #[serde(default, deserialize_with = "request::listed")]
     samples: Option<SampleList>,
+    /// The way texts are cut into passages, each a sample of its `document`; they stay whole if left out.
+    #[schema(value_type = Option<Cut>)]
+    cut: Option<Shaped<Object<Cut>>>,
     /// Id of a dataset that was uploaded, in place of `samples`.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
     dataset: Option<Shaped<String>>,
@@ -128,7 +133,7 @@ impl JobBody for CalibrationBody {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let name = check::job_name(self.name, &mut faults);
-        let submitted = JobSamples::new(self.samples, self.dataset, dataset, &mut faults)?;
+        let submitted = JobSamples::new(self.samples, self.cut, self.dataset, dataset, &mut faults)?;
         if faults.is_empty() {
             submitted.refuse(samples_fault(&submitted.totals), &mut faults);
         }

@@ -5,10 +5,7 @@ use super::state::ApiState;
 use crate::pool::{Declaration, FindError};
 use crate::wire::Shaped;
 use mia::json::BoundedList;
-use mia::methods::{
-    Fault, LabelledMethod, MAX_METHODS, MethodRequest, Scope, TextAndNeighbors, faults_of_texts,
-    possible_default_methods, resolve,
-};
+use mia::methods::{Fault, LabelledMethod, MAX_METHODS, MethodRequest, Scope, possible_default_methods, resolve};
 use std::sync::Arc;
 
 /// The methods of a request as they are read: a fault of type in one hides none of the others.
@@ -107,14 +104,4 @@ pub fn methods(requested: Option<MethodRequests>, scope: &Scope, faults: &mut Re
         Vec::new()
     });
     resolved.into()
-}
-
-/// Notes the faults of the texts, at `at` in the body, for these methods.
-pub fn texts<'a>(
-    at: &str,
-    texts: impl Iterator<Item = TextAndNeighbors<'a>>,
-    methods: &[LabelledMethod],
-    faults: &mut RequestFaults,
-) {
-    faults.extend_below("", faults_of_texts(texts, |index| format!("{at}/{index}"), methods, "/methods"));
 }

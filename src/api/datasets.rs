@@ -1,33 +1,54 @@
 //! `/v1/datasets`: upload, list, show and delete datasets.
 
+use super::check::RequestFaults;
 use super::extract::PathNames;
 use super::problem::responses::{DatasetProblems, ListProblems, LookProblems, StateProblems};
-use super::problem::{Kind, Problem};
+use super::problem::{Kind, PointedFault, Problem};
 use super::query;
 use super::state::{ApiState, ClientState};
-use super::upload::{UploadOptions, store_body};
+use super::upload::{FormFile, UploadOptions, store_body};
 use crate::datasets::{DatasetError, SampleTotals};
 use crate::samples::{ColumnNames, DatasetOptions, FileKind, ReadOptions};
 use crate::store::{DatasetRow, Principal};
 use axum::Json;
 use axum::body::Body;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use documents::{Cut, CutAt, PassageTally, ReadLimits};
+use mia::json::by_name;
 use serde::Serialize;
 use std::sync::Arc;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 /// The media types of files of samples, each with its kind and with what separates its columns where that is given.
-const MEDIA: [(&str, FileKind, Option<u8>); 7] = [
-    ("application/x-ndjson", FileKind::Ndjson, None),
-    ("application/ndjson", FileKind::Ndjson, None),
-    ("application/jsonl", FileKind::Ndjson, None),
-    ("application/json", FileKind::Json, None),
-    ("text/csv", FileKind::Csv, None),
-    ("text/tab-separated-values", FileKind::Csv, Some(b'\t')),
-    ("application/vnd.apache.parquet", FileKind::Parquet, None),
+const MEDIA: [(&str, Option<FileKind>, Option<u8>); 15] = [
+    ("application/x-ndjson", Some(FileKind::Ndjson), None),
+    ("application/ndjson", Some(FileKind::Ndjson), None),
+    ("application/jsonl", Some(FileKind::Ndjson), None),
+    ("application/json", Some(FileKind::Json), None),
+    ("text/csv", Some(FileKind::Csv), None),
+    ("text/tab-separated-values", Some(FileKind::Csv), Some(b'\t')),
+    ("application/vnd.apache.parquet", Some(FileKind::Parquet), None),
+    ("text/plain", Some(FileKind::Text), None),
+    ("text/markdown", Some(FileKind::Markdown), None),
+    ("text/html", Some(FileKind::Html), None),
+    ("application/xhtml+xml", Some(FileKind::Html), None),
+    ("application/epub+zip", Some(FileKind::Epub), None),
+    ("application/zip", Some(FileKind::Zip), None),
+    // A browser sends a ZIP file so on some systems.
+    ("application/x-zip-compressed", Some(FileKind::Zip), None),
+    (ANY, None, None),
 ];
+
+/// The media type of a file whose kind is told from its bytes and its name.
+const ANY: &str = "application/octet-stream";
+/// The media type of a form with a file.
+const FORM: &str = "multipart/form-data";
+/// Name of a document that comes without one.
+const UNNAMED: &str = "document";
+/// Maximum size in bytes of a compressed document, or of a document in an archive, once decompressed: an EPUB is held in memory.
+const MAX_DOCUMENT: u64 = 64 << 20;
 
 /// A dataset.
 #[derive(Serialize, ToSchema)]
@@ -53,6 +74,18 @@ pub struct Dataset {
     columns: Vec<String>,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
+    /// What was read of documents and what was left out; in the answer to their upload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut: Option<DocumentTally>,
+}
+
+/// Counts of what was read of documents and what was left out.
+#[derive(Serialize, ToSchema)]
+pub struct DocumentTally {
+    #[serde(flatten)]
+    tally: PassageTally,
+    /// Files of an archive that were skipped, each with the reason.
+    skipped: Vec<String>,
 }
 
 /// A file as it is.
@@ -60,6 +93,15 @@ pub struct Dataset {
 #[schema(value_type = String, format = Binary)]
 #[expect(dead_code, reason = "it stands for bytes in the document")]
 pub struct DatasetFile(Vec<u8>);
+
+/// A form with a file, which has its own media type, and a name that tells its kind if that is not known.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it stands for a form in the document")]
+pub struct DatasetForm {
+    /// The file; the only part of the form.
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+}
 
 /// Datasets, newest first.
 #[derive(Serialize, ToSchema)]
@@ -77,7 +119,20 @@ impl Dataset {
         let DatasetRow { id, owner, retain, has_texts, created_at, .. } = row;
         let id = id.ok_or_else(|| Problem::internal("a dataset without an id"))?;
         let (bytes, texts, owner) = (text_bytes, has_texts, client.visible_name(owner));
-        Ok(Self { id, owner, samples, members, non_members, groups, bytes, retain, texts, columns, created_at })
+        Ok(Self {
+            id,
+            owner,
+            samples,
+            members,
+            non_members,
+            groups,
+            bytes,
+            retain,
+            texts,
+            columns,
+            created_at,
+            cut: None,
+        })
     }
 }
 
@@ -87,6 +142,11 @@ impl Dataset {
 /// Instead of `text` and `label` there may be `member` and `nonmember`. Other columns, at most 256 and 64 KiB for each sample, come
 /// back with the scores of an audit. The body is read as it arrives; a bad line is refused with its number, and nothing is kept. The
 /// same samples again are the same dataset.
+///
+/// A document (plain text, Markdown, HTML, EPUB, or a ZIP archive of such) is cut into passages, each a sample of its `document`
+/// with `offset` and `length` in characters. Headers and licences of Project Gutenberg, tables of contents, headers of pages,
+/// passages without letters and repeated ones are left out; `cut` counts them. With `cut` in the query the texts of other files
+/// are cut as well.
 #[utoipa::path(
     post,
     path = "/v1/datasets",
@@ -99,6 +159,10 @@ impl Dataset {
         ("id_column" = Option<String>, Query, description = "Column or field of the ids; `id` if left out"),
         ("keep_columns" = Option<bool>, Query, description = "If true, other columns are kept; true if left out"),
         ("words" = Option<usize>, Query, minimum = 1, description = "Maximum number of words of a text; the rest is cut off"),
+        ("cut" = Option<usize>, Query, minimum = 1, maximum = 100_000, description = "Maximum number of words of a passage; 128 for documents if left out, and other texts stay whole"),
+        ("overlap" = Option<usize>, Query, description = "Words that a passage repeats of the one before; 0 if left out"),
+        ("at" = Option<CutAt>, Query, description = "Unit that passages are made of; `paragraph` if left out"),
+        ("name" = Option<String>, Query, description = "Name of the document, as the id of its passages; `document` if left out"),
         ("Content-Encoding" = Option<String>, Header, description = "`gzip` or `zstd`", example = "gzip")
     ),
     request_body(
@@ -107,7 +171,14 @@ impl Dataset {
             (String = "application/x-ndjson", example = json!("{\"text\": \"a text\", \"label\": 1}\n{\"text\": \"another\", \"label\": 0}\n")),
             (String = "text/csv"),
             (Vec<crate::datasets::Sample> = "application/json"),
-            (DatasetFile = "application/vnd.apache.parquet")
+            (DatasetFile = "application/vnd.apache.parquet"),
+            (String = "text/plain"),
+            (String = "text/markdown"),
+            (String = "text/html"),
+            (DatasetFile = "application/epub+zip"),
+            (DatasetFile = "application/zip"),
+            (DatasetFile = "application/octet-stream"),
+            (DatasetForm = "multipart/form-data")
         )
     ),
     responses(
@@ -121,16 +192,30 @@ pub async fn upload(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let options = upload_options(&state, &uri, &headers)?;
+    let mut options = upload_options(&state, &uri, &headers)?;
     let upload = Arc::clone(&state.uploads).try_acquire_owned();
     let upload =
         upload.map_err(|_| Problem::new(Kind::Unavailable, "as many datasets are being uploaded as may be at once"))?;
-    let encoded = store_body(&state, body, options).await?;
+    let report = options.read.report.clone();
+    let unnamed = || Some(UNNAMED.to_owned());
+    let encoded = match boundary(&headers)? {
+        Some(boundary) => {
+            let FormFile { name, media_type, content } = FormFile::open(body, boundary).await?;
+            options.read.kind = media_type.and_then(|media_type| known_media(&media_type)).and_then(|(kind, _)| kind);
+            options.read.document_name = options.read.document_name.or(name).or_else(unnamed);
+            store_body(&state, content, options).await?
+        }
+        None => {
+            options.read.document_name = options.read.document_name.or_else(unnamed);
+            store_body(&state, body.into_data_stream(), options).await?
+        }
+    };
     drop(upload);
     state.note.update(|work| work.dataset = Some(encoded.id.clone()));
     let row = state.jobs.store().dataset(state.jobs.client(), &encoded.id).await?;
     let row = row.ok_or_else(|| Problem::internal("a dataset that was stored is not there"))?;
-    let dataset = Dataset::new(row, state.jobs.client())?;
+    let cut = report.get().map(|(tally, skipped)| DocumentTally { tally: *tally, skipped: skipped.clone() });
+    let dataset = Dataset { cut, ..Dataset::new(row, state.jobs.client())? };
     let location = format!("/v1/datasets/{}", dataset.id);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(dataset)).into_response())
 }
@@ -203,18 +288,24 @@ pub async fn delete(ClientState(state): ClientState, PathNames(id): PathNames<St
 fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<UploadOptions, Problem> {
     let (kind, delimiter) = media(headers)?;
     let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
-    let read = ReadOptions { kind: Some(kind), delimiter, columns, limit: Some(state.body_limit) };
+    let documents = ReadLimits { entry: MAX_DOCUMENT, archive: state.limits.dataset.as_u64(), ..ReadLimits::default() };
+    let limit = Some(state.body_limit);
+    let read = ReadOptions { kind, delimiter, columns, limit, documents, ..ReadOptions::default() };
     let dataset = DatasetOptions { words: None, keep_columns: true, limit: state.limits.dataset.as_u64() };
     let mut options = UploadOptions { read, dataset, retain: true };
     query::read_parameters(uri, |name, value| {
         const NO_FLAG: &str = "it must be `true` or `false`";
-        let columns = &mut options.read.columns;
+        const NO_NUMBER: &str = "it must be a whole number";
         match name {
-            "text_column" => columns.text = Some(value),
-            "label_column" => columns.label = Some(value),
-            "id_column" => columns.id = Some(value),
+            "text_column" => options.read.columns.text = Some(value),
+            "label_column" => options.read.columns.label = Some(value),
+            "id_column" => options.read.columns.id = Some(value),
             "retain" => options.retain = value.parse().map_err(|_| NO_FLAG)?,
             "keep_columns" => options.dataset.keep_columns = value.parse().map_err(|_| NO_FLAG)?,
+            "cut" => cut(&mut options).words = value.parse().map_err(|_| NO_NUMBER)?,
+            "overlap" => cut(&mut options).overlap = value.parse().map_err(|_| NO_NUMBER)?,
+            "at" => cut(&mut options).at = by_name(&value)?,
+            "name" => options.read.document_name = Some(value),
             "words" => {
                 options.dataset.words = Some(value.parse().map_err(|_| "it must be a whole number of at least 1")?);
             }
@@ -222,24 +313,53 @@ fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<Up
         }
         Ok(())
     })?;
+    if let Some(Err(fault)) = options.read.cut.map(|cut| cut.check()) {
+        let mut faults = RequestFaults::default();
+        faults.keep(PointedFault::of_parameter("cut".to_owned(), fault.to_string()));
+        faults.finish()?;
+    }
     Ok(options)
 }
 
-/// The kind of file that the headers name; compression is recognized by the content.
-fn media(headers: &HeaderMap) -> Result<(FileKind, Option<u8>), Problem> {
+/// The cut that parameters change, with the defaults in the beginning.
+fn cut(options: &mut UploadOptions) -> &mut Cut {
+    options.read.cut.get_or_insert_default()
+}
+
+/// The kind of file that the headers name, `None` where its bytes and its name tell it; compression is recognized by the content.
+fn media(headers: &HeaderMap) -> Result<(Option<FileKind>, Option<u8>), Problem> {
     let unsupported = |detail: String| Problem::new(Kind::UnsupportedMediaType, detail);
-    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("unreadable").trim().to_ascii_lowercase());
-    if let Some(coding) = text(header::CONTENT_ENCODING)
+    if let Some(coding) = header_text(headers, header::CONTENT_ENCODING)
         && !["gzip", "zstd", "identity"].contains(&&*coding)
     {
         return Err(unsupported(format!("the content encoding is `{coding}`; it may be `gzip` or `zstd`")));
     }
-    let names = MEDIA.map(|(name, ..)| name).join(", ");
-    let given = text(header::CONTENT_TYPE);
-    let given = given.ok_or_else(|| unsupported(format!("the header `content-type` is missing; it may be {names}")))?;
+    let names = || MEDIA.map(|(name, ..)| name).into_iter().chain([FORM]).collect::<Vec<_>>().join(", ");
+    let given = header_text(headers, header::CONTENT_TYPE);
+    let given =
+        given.ok_or_else(|| unsupported(format!("the header `content-type` is missing; it may be {}", names())))?;
     let name = given.split(';').next().unwrap_or_default().trim();
-    let known = MEDIA.into_iter().find(|(known, ..)| *known == name);
-    let (_, kind, delimiter) =
-        known.ok_or_else(|| unsupported(format!("the content type is `{name}`; it may be {names}")))?;
-    Ok((kind, delimiter))
+    let known = if name == FORM { Some((None, None)) } else { known_media(name) };
+    known.ok_or_else(|| unsupported(format!("the content type is `{name}`; it may be {}", names())))
+}
+
+fn known_media(media_type: &str) -> Option<(Option<FileKind>, Option<u8>)> {
+    let name = media_type.split(';').next().unwrap_or_default().trim();
+    let known = MEDIA.into_iter().find(|(known, ..)| known.eq_ignore_ascii_case(name));
+    known.map(|(_, kind, delimiter)| (kind, delimiter))
+}
+
+/// The value of a header in lower case.
+fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<String> {
+    headers.get(name).map(|value| value.to_str().unwrap_or("unreadable").trim().to_ascii_lowercase())
+}
+
+/// What separates the parts of a form; `None` if the body is none.
+fn boundary(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    if !header_text(headers, header::CONTENT_TYPE).is_some_and(|given| given.starts_with(FORM)) {
+        return Ok(None);
+    }
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let fault = |error: multer::Error| Problem::new(Kind::UnsupportedMediaType, format!("the content type: {error}"));
+    multer::parse_boundary(given).map(Some).map_err(fault)
 }

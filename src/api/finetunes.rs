@@ -150,7 +150,7 @@ impl JobBody for FinetuneBody {
     fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<FinetuneRequest>, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
-        let submitted = JobSamples::new(self.samples, self.dataset, dataset, &mut faults)?;
+        let submitted = JobSamples::new(self.samples, None, self.dataset, dataset, &mut faults)?;
         let name = check::shaped("/name", Some(self.name), &mut faults);
         if let Some(name) = name.as_ref().filter(|name| !is_id(name)) {
             faults.push("/name", format!("expected {ID_RULE}, found {name:?}"));

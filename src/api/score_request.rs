@@ -8,7 +8,7 @@ use crate::config::LimitSettings;
 use crate::scorer::{Input, Overflow, Plan, Spans};
 use crate::wire::Shaped;
 use mia::json::{BoundedList, List, TooMany, at_most, bounded};
-use mia::methods::{MAX_NEIGHBORS, MethodRequest};
+use mia::methods::{MAX_NEIGHBORS, MethodRequest, faults_of_texts};
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
@@ -229,7 +229,7 @@ impl ScoreRequest {
         let scope = state.scorer.scope(&ids, model.as_deref(), false, neighbors);
         let methods = check::methods(self.methods, &scope, &mut faults);
         let texts = inputs.iter().map(|input| (input.text.as_str(), input.neighbors.as_deref()));
-        check::texts("/inputs", texts, &methods, &mut faults);
+        faults.extend_below("", faults_of_texts(texts, |index| format!("/inputs/{index}"), &methods, "/methods"));
         for (index, input) in inputs.iter().enumerate() {
             if let Some(fault) = input.spans.as_ref().and_then(|spans| spans.fault(&input.text)) {
                 faults.push(format!("/inputs/{index}/spans"), fault);

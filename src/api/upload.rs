@@ -5,7 +5,10 @@ use super::state::ApiState;
 use crate::datasets::{DatasetError, DatasetWriter, EncodedDataset};
 use crate::samples::{DatasetFault, DatasetOptions, FileKind, InputFile, ReadOptions, encode_dataset};
 use axum::body::{Body, Bytes};
-use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
+use multer::Multipart;
+use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +27,11 @@ pub struct UploadOptions {
 }
 
 /// Reads a body as a dataset and writes it into the store. Nothing is kept of one that has a fault, or that breaks off.
-pub async fn store_body(state: &ApiState, body: Body, options: UploadOptions) -> Result<EncodedDataset, Problem> {
+pub async fn store_body<E: Display>(
+    state: &ApiState,
+    body: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    options: UploadOptions,
+) -> Result<EncodedDataset, Problem> {
     let (limit, retain) = (options.dataset.limit, options.retain);
     let (chunks, received) = mpsc::channel(WAITING);
     let (blocks, mut encoded_blocks) = mpsc::channel::<String>(WAITING);
@@ -57,8 +64,11 @@ pub async fn store_body(state: &ApiState, body: Body, options: UploadOptions) ->
 }
 
 /// Hands the body on, chunk by chunk, as fast as it is read. A reader that has found a fault reads no more.
-async fn forward(body: Body, chunks: mpsc::Sender<io::Result<Bytes>>, patience: Duration) -> Result<(), Problem> {
-    let mut stream = body.into_data_stream();
+async fn forward<E: Display>(
+    mut stream: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    chunks: mpsc::Sender<io::Result<Bytes>>,
+    patience: Duration,
+) -> Result<(), Problem> {
     loop {
         let next = tokio::time::timeout(patience, stream.next()).await;
         let broken = match next {
@@ -80,7 +90,7 @@ async fn forward(body: Body, chunks: mpsc::Sender<io::Result<Bytes>>, patience: 
 }
 
 /// Reads on for a while without keeping anything.
-async fn drain(mut stream: axum::body::BodyDataStream, patience: Duration) {
+async fn drain<E>(mut stream: impl Stream<Item = Result<Bytes, E>> + Unpin, patience: Duration) {
     const MOST: usize = 64 << 20;
     let reading = async {
         let mut bytes = 0;
@@ -95,8 +105,8 @@ async fn drain(mut stream: axum::body::BodyDataStream, patience: Duration) {
     let _ = tokio::time::timeout(patience, reading).await;
 }
 
-/// Opens the body as a file of at most `limit` decompressed bytes. Parquet needs random access, so it goes to a temporary
-/// file.
+/// Opens the body as a file of at most `limit` decompressed bytes. Parquet and archives need random access, so
+/// they go to a temporary file, as does what may be one.
 fn open(
     body: ChunkReader,
     options: &ReadOptions,
@@ -105,7 +115,8 @@ fn open(
 ) -> Result<InputFile, DatasetFault> {
     let unreadable = |error: io::Error| DatasetFault::Unreadable(error.into());
     let mut input = InputFile::from_reader(body, "").map_err(unreadable)?.limited(limit, over);
-    if options.kind != Some(FileKind::Parquet) {
+    let needs_random_access = options.kind.is_none_or(|kind| kind == FileKind::Parquet || kind.document().is_some());
+    if !needs_random_access {
         return Ok(input);
     }
     let mut file = tempfile::NamedTempFile::new().map_err(unreadable)?;
@@ -130,6 +141,49 @@ fn with_parameters(fault: String) -> String {
 fn too_large(limit: u64) -> Problem {
     let detail = format!("the dataset is longer than the limit `limits.dataset` of {limit} bytes, decompressed");
     Problem::new(Kind::TooLarge, detail)
+}
+
+/// The only file of a form.
+pub struct FormFile {
+    /// Name of the file.
+    pub name: Option<String>,
+    /// Media type of the file, which is not that of the form.
+    pub media_type: Option<String>,
+    /// Its bytes; an error where the form is damaged, or goes on after the file.
+    pub content: BoxStream<'static, Result<Bytes, String>>,
+}
+
+impl FormFile {
+    /// Opens the file of a form.
+    pub async fn open(body: Body, boundary: String) -> Result<Self, Problem> {
+        let mut form = Multipart::new(body.into_data_stream(), boundary);
+        let part = form.next_field().await.map_err(|error| malformed(&error))?;
+        let part = part.ok_or_else(|| Problem::new(Kind::MalformedBody, "the form has no part; it takes one file"))?;
+        let (name, media_type) = (part.file_name().map(str::to_owned), part.content_type().map(ToString::to_string));
+        let content = stream::unfold((form, Some(part)), |(mut form, part)| async move {
+            let mut part = part?;
+            match part.chunk().await {
+                Ok(Some(chunk)) => Some((Ok(chunk), (form, Some(part)))),
+                Err(error) => Some((Err(error.to_string()), (form, None))),
+                Ok(None) => {
+                    // The form gives no other part while this one is there.
+                    drop(part);
+                    match form.next_field().await {
+                        Ok(None) => None,
+                        Ok(Some(_)) => {
+                            Some((Err("the form has another part; it takes one file".to_owned()), (form, None)))
+                        }
+                        Err(error) => Some((Err(error.to_string()), (form, None))),
+                    }
+                }
+            }
+        });
+        Ok(Self { name, media_type, content: content.boxed() })
+    }
+}
+
+fn malformed(error: &multer::Error) -> Problem {
+    Problem::new(Kind::MalformedBody, format!("the form cannot be read: {error}"))
 }
 
 /// Chunks that come from elsewhere, as a reader.

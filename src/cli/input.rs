@@ -133,7 +133,7 @@ impl ReaderArgs {
     pub fn options(&self, limit: Option<u64>, labelled: bool, label_column: Option<String>) -> ReadOptions {
         let (text, id) = (self.text_column.clone(), self.id_column.clone());
         let columns = ColumnNames { text, id, label: label_column, labelled };
-        ReadOptions { kind: self.input_format, delimiter: self.delimiter, columns, limit }
+        ReadOptions { kind: self.input_format, delimiter: self.delimiter, columns, limit, ..ReadOptions::default() }
     }
 
     /// All that decides what is read from the file, for comparison.

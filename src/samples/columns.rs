@@ -1,7 +1,8 @@
 //! Which fields of a record are what, and the other options for reading a file.
 
-use super::record::Fields;
+use super::record::{Fields, PassageReport};
 use crate::datasets::Sample;
+use documents::{Cut, DocumentKind, ReadLimits};
 use serde_json::Value;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
@@ -230,9 +231,17 @@ pub struct ReadOptions {
     pub columns: ColumnNames,
     /// Maximum size of a record of NDJSON, of a JSON array or of CSV, in bytes; `None` for no limit.
     pub limit: Option<u64>,
+    /// The way texts are cut into passages; `None` to leave the texts of records whole, and to cut documents by default.
+    pub cut: Option<Cut>,
+    /// Name of the document that a file is; `None` for the name of the file.
+    pub document_name: Option<String>,
+    /// Bounds on compressed files and archives of documents.
+    pub documents: ReadLimits,
+    /// Is told what was read of documents.
+    pub report: PassageReport,
 }
 
-/// A kind of file that holds samples.
+/// A kind of file that holds samples or documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum FileKind {
@@ -243,6 +252,28 @@ pub enum FileKind {
     /// A table with a header, its columns separated by commas or something else.
     Csv,
     Parquet,
+    /// Plain text: one document.
+    Text,
+    Markdown,
+    Html,
+    Epub,
+    /// An archive of documents.
+    Zip,
+}
+
+impl FileKind {
+    /// The kind of document; `None` for a file of samples.
+    #[must_use]
+    pub fn document(self) -> Option<DocumentKind> {
+        match self {
+            Self::Ndjson | Self::Json | Self::Csv | Self::Parquet => None,
+            Self::Text => Some(DocumentKind::Text),
+            Self::Markdown => Some(DocumentKind::Markdown),
+            Self::Html => Some(DocumentKind::Html),
+            Self::Epub => Some(DocumentKind::Epub),
+            Self::Zip => Some(DocumentKind::Zip),
+        }
+    }
 }
 
 #[cfg(test)]

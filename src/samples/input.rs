@@ -93,6 +93,11 @@ impl InputFile {
         Arc::clone(&self.position)
     }
 
+    /// The file, where it is one, compressed or not.
+    pub(super) fn named_file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
     /// The file, where it is one and not compressed.
     pub(super) fn plain_file(&self) -> Option<&Path> {
         self.file.as_deref().filter(|_| !self.compressed)

@@ -1,4 +1,5 @@
-//! Files of samples: NDJSON, a JSON array, CSV and its relatives, Parquet; plain or compressed with gzip or zstd.
+//! Files of samples: NDJSON, a JSON array, CSV and its relatives, Parquet; plain or compressed with gzip or zstd. Documents,
+//! such as plain text, EPUB or an archive, are read as samples, too: their passages.
 //!
 //! A file is read as [`Record`]s, one after another and in bounded memory. A record is an object of named fields, whatever the
 //! file is. [`ColumnNames`] say which of its fields are the text, the label and the id; the others come along as they are.
@@ -15,6 +16,7 @@ mod input;
 mod json;
 mod paired;
 mod parquet_file;
+mod passages;
 mod read;
 mod record;
 #[cfg(test)]
@@ -23,5 +25,6 @@ mod tests;
 pub use columns::{BadRecord, ColumnNames, FileKind, FileSample, ReadOptions};
 pub use dataset::{DatasetFault, DatasetOptions, encode_dataset, first_words};
 pub use input::InputFile;
+pub use passages::{CutSampleError, cut_sample, records_of_documents};
 pub use read::{records, records_of_files};
-pub use record::{Fields, FileRecords, ReadError, Record, RecordPlace};
+pub use record::{Fields, FileRecords, PassageReport, ReadError, Record, RecordPlace};

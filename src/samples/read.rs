@@ -6,6 +6,7 @@ use super::input::InputFile;
 use super::json::{self, BYTE_ORDER_MARK};
 use super::paired::split;
 use super::parquet_file::{self, MAGIC};
+use super::passages::{self, cut_record};
 use super::record::{FileRecords, ReadError, Record, RecordPlace};
 use std::path::PathBuf;
 use std::vec::IntoIter;
@@ -22,21 +23,29 @@ pub fn records(mut input: InputFile, options: &ReadOptions) -> Result<FileRecord
         FileKind::Json => Box::new(json::elements(input, limit)?),
         FileKind::Csv => Box::new(csv_file::read(input, limit, options)?),
         FileKind::Parquet => Box::new(parquet_file::read(input, &options.columns)?),
+        FileKind::Text | FileKind::Markdown | FileKind::Html | FileKind::Epub | FileKind::Zip => {
+            return passages::read(input, kind.document(), options);
+        }
     };
-    let columns = options.columns.clone();
+    let (columns, cut) = (options.columns.clone(), options.cut);
     Ok(Box::new(records.flat_map(move |record| {
         let (records, error) = match record {
             Ok(record) => (Some(split(record, &columns)), None),
             Err(error) => (None, Some(error)),
         };
-        records.into_iter().flatten().map(Ok).chain(error.map(Err))
+        let columns = columns.clone();
+        let cut = move |record| match cut {
+            Some(cut) => cut_record(record, &columns, cut),
+            None => vec![record],
+        };
+        records.into_iter().flatten().flat_map(cut).map(Ok).chain(error.map(Err))
     })))
 }
 
 /// The kind of a file: as the options say, else by its content where that tells, else by the extension of its name.
 fn determine(input: &mut InputFile, options: &ReadOptions) -> Result<FileKind, ReadError> {
     match options.kind {
-        Some(FileKind::Parquet) => Ok(FileKind::Parquet),
+        Some(kind) if kind == FileKind::Parquet || kind.document().is_some() => Ok(kind),
         Some(kind) => check_encoding(input.peek(MAGIC.len())?).map(|()| kind),
         None => detect(input, options),
     }
@@ -51,6 +60,20 @@ fn detect(input: &mut InputFile, options: &ReadOptions) -> Result<FileKind, Read
     if extension == "parquet" {
         return Err(ReadError::Unfit("not a Parquet file: it does not begin with \"PAR1\"".to_owned()));
     }
+    if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
+        return Ok(FileKind::Zip);
+    }
+    match extension.as_str() {
+        "md" | "markdown" => return Ok(FileKind::Markdown),
+        "html" | "htm" | "xhtml" => return Ok(FileKind::Html),
+        "epub" => return Ok(FileKind::Epub),
+        "zip" => return Ok(FileKind::Zip),
+        _ => {}
+    }
+    let is_named_samples = ["csv", "tsv", "jsonl", "ndjson", "json"].contains(&&*extension);
+    if !is_named_samples && head.starts_with(b"%PDF") {
+        return Ok(FileKind::Text);
+    }
     check_encoding(head)?;
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let first = head.trim_ascii_start().first();
@@ -63,7 +86,7 @@ fn detect(input: &mut InputFile, options: &ReadOptions) -> Result<FileKind, Read
         (Some(b'['), _) => Ok(FileKind::Json),
         (_, "jsonl" | "ndjson" | "json") | (Some(b'{') | None, _) => Ok(FileKind::Ndjson),
         _ if csv_file::is_table(head, options) => Ok(FileKind::Csv),
-        _ => Ok(FileKind::Ndjson),
+        _ => Ok(FileKind::Text),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The records of a file, where they are in it, and why it cannot be read any further.
 
+use documents::PassageTally;
 use serde_json::{Map, Value};
+use std::sync::{Arc, OnceLock};
 
 /// The named values of a record, in the order of the file.
 pub type Fields = Map<String, Value>;
@@ -28,6 +30,26 @@ pub enum RecordPlace {
     Element(u64),
     #[strum(to_string = "row {0}")]
     Row(u64),
+    #[strum(to_string = "passage {0}")]
+    Passage(u64),
+}
+
+/// What was read of documents and what was left out, once all of it is read.
+#[derive(Clone, Debug, Default)]
+pub struct PassageReport(Arc<OnceLock<(PassageTally, Vec<String>)>>);
+
+impl PassageReport {
+    /// Counts of what was read, and the files that were skipped with the reason; `None` before the end.
+    #[must_use]
+    pub fn get(&self) -> Option<&(PassageTally, Vec<String>)> {
+        self.0.get()
+    }
+
+    /// Notes the end of the reading; only the first counts.
+    pub(super) fn set(&self, tally: PassageTally, skipped: Vec<String>) {
+        // Asked for another record after the end, the reader comes here again.
+        let _ = self.0.set((tally, skipped));
+    }
 }
 
 /// A fault that ends the reading of a file.

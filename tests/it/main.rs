@@ -53,3 +53,4 @@ mod structure;
 mod token_stats;
 mod trials;
 mod verdict;
+mod works;

@@ -6,12 +6,14 @@ use crate::api::state::ApiState;
 use crate::audits::MAX_SAMPLES;
 use crate::datasets::{DatasetError, Sample, SampleTotals, SubmittedSamples};
 use crate::jobs::{JobError, JobKind, JobSnapshot, JobSubject, JobSummary, Jobs, Subject};
+use crate::samples::{CutSampleError, cut_sample};
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use documents::Cut;
 use mia::json::{List, Object, TooMany, counted};
-use mia::methods::LabelledMethod;
+use mia::methods::{LabelledMethod, faults_of_texts};
 use serde::{Deserialize, Deserializer};
 use std::time::Duration;
 
@@ -49,19 +51,38 @@ pub struct JobSamples {
     pub pointer: Option<String>,
     pub samples: SubmittedSamples,
     pub totals: SampleTotals,
+    /// The index of the sample in the body that each passage is of; empty where samples are not cut.
+    origins: Vec<usize>,
 }
 
 impl JobSamples {
-    /// The samples of `samples` in the body, or those of the dataset.
+    /// The samples of `samples` in the body, cut into passages if the body says so, or those of the dataset.
     pub fn new(
         samples: Option<SampleList>,
+        cut: Option<Shaped<Object<Cut>>>,
         named: Option<Shaped<String>>,
         dataset: Option<DatasetRow>,
         faults: &mut RequestFaults,
     ) -> Result<Self, Problem> {
         let samples = within_limit(samples, "samples", "a job")?;
-        let samples = samples.map(|list| list.into_iter().map(|Object(sample)| sample).collect());
-        Self::from_field("samples", samples, named, dataset, faults)
+        let samples: Option<Vec<Sample>> = samples.map(|list| list.into_iter().map(|Object(sample)| sample).collect());
+        let cut = check::shaped("/cut", cut, faults).map(|Object(cut)| cut);
+        let (samples, origins) = match (samples, cut) {
+            (Some(samples), Some(cut)) => {
+                cut_samples(samples, cut, faults).map(|(samples, origins)| (Some(samples), origins))?
+            }
+            (None, Some(_)) => {
+                faults.push("/cut", "a dataset is cut when it is uploaded");
+                (None, Vec::new())
+            }
+            (samples, None) => (samples, Vec::new()),
+        };
+        Ok(Self { origins, ..Self::from_field("samples", samples, named, dataset, faults)? })
+    }
+
+    /// Returns the pointer to the sample that a text is or is cut from, by the index of the text.
+    pub fn place(&self, index: usize) -> String {
+        format!("/samples/{}", self.origins.get(index).unwrap_or(&index))
     }
 
     /// The samples of a field of the body, or those of the dataset.
@@ -100,7 +121,7 @@ impl JobSamples {
             Some(dataset) => SubmittedSamples::Dataset(dataset),
             None => SubmittedSamples::Inline(samples),
         };
-        Ok(Self { pointer, totals: samples.totals().map_err(JobError::from)?, samples })
+        Ok(Self { pointer, totals: samples.totals().map_err(JobError::from)?, samples, origins: Vec::new() })
     }
 
     /// Notes why a job cannot take the samples.
@@ -114,9 +135,44 @@ impl JobSamples {
     pub fn check_texts(&self, methods: &[LabelledMethod], faults: &mut RequestFaults) {
         if let SubmittedSamples::Inline(samples) = &self.samples {
             let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
-            check::texts("/samples", texts, methods, faults);
+            faults.extend_below("", faults_of_texts(texts, |index| self.place(index), methods, "/methods"));
         }
     }
+}
+
+/// The passages of samples, each with the index of its sample. Samples with faults of their own, which are named later, stay whole.
+fn cut_samples(
+    samples: Vec<Sample>,
+    cut: Cut,
+    faults: &mut RequestFaults,
+) -> Result<(Vec<Sample>, Vec<usize>), Problem> {
+    if let Err(fault) = cut.check() {
+        faults.push("/cut", fault.to_string());
+        return Ok((samples, Vec::new()));
+    }
+    if samples.iter().any(|sample| sample.label_error().is_some() || sample.columns.fault().is_some()) {
+        return Ok((samples, Vec::new()));
+    }
+    let (mut passages, mut origins) = (Vec::new(), Vec::new());
+    for (index, sample) in samples.iter().enumerate() {
+        match cut_sample(sample, index.to_string(), cut) {
+            Ok(cut) => {
+                origins.resize(origins.len() + cut.len(), index);
+                passages.extend(cut);
+            }
+            Err(fault) => {
+                let field = if let CutSampleError::WholeText(field) = fault { field } else { "text" };
+                faults.push(format!("/samples/{index}/{field}"), fault.to_string());
+            }
+        }
+    }
+    let list = if passages.len() > MAX_SAMPLES {
+        Err(TooMany { count: passages.len(), limit: MAX_SAMPLES })
+    } else {
+        Ok(passages)
+    };
+    let passages = within_limit(Some(list), "passages of the samples", "a job")?.unwrap_or_default();
+    Ok((passages, origins))
 }
 
 /// The dataset that a submission names, if it names one. Where it is gone, and the submission was made before under the same key,
