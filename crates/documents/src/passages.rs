@@ -29,7 +29,7 @@ pub struct DropCount {
     pub words: u64,
 }
 
-/// What was left out, by kind.
+/// Counts of everything that was left out, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DroppedCounts {
     /// Headers and licences of Project Gutenberg.

@@ -1,6 +1,7 @@
-//! How documents are cut.
+//! The options of a cut.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, VariantNames};
 use utoipa::ToSchema;
 
 /// Maximum number of words of a passage.
@@ -25,8 +26,9 @@ pub struct Cut {
 }
 
 /// The unit that passages are made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, EnumString, VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum CutAt {
     /// Paragraphs end with a blank line.
     #[default]
