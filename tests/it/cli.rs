@@ -352,7 +352,7 @@ fn texts_are_cut_into_passages_that_score_reads() {
     let passages = lines(&cut);
     let place = |passage: &Value| (passage["document"].clone(), passage["offset"].clone(), passage["length"].clone());
     let places: Vec<_> = passages.iter().map(place).collect();
-    let expected = [("one.txt", 0, 28), ("one.txt", 30, 32), ("two.md", 23, 31)];
+    let expected = [("one.txt", 0, 28), ("one.txt", 30, 32), ("two.md", 20, 31)];
     assert_eq!(places, expected.map(|(name, offset, length)| (json!(name), json!(offset), json!(length))));
     let summary = String::from_utf8_lossy(&cut.stderr).into_owned();
     assert!(summary.contains("scan.pdf: it is a PDF") && summary.contains("pdftotext -layout"), "{summary}");
