@@ -51,7 +51,7 @@ fn boundaries(text: &str) -> Vec<usize> {
 fn windows(text: &str) -> Vec<Range<usize>> {
     // These end a sentence without a mark.
     if ['\u{85}', '\u{2028}', '\u{2029}'].iter().any(|&separator| !text.is_ascii() && text.contains(separator)) {
-        return vec![0..text.len()];
+        return std::iter::once(0..text.len()).collect();
     }
     let mut windows = Vec::new();
     let mut end = 0;

@@ -182,7 +182,7 @@ fn an_archive_that_changes_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let path =
         write(folder.path(), "some.zip", zip(&[("a.txt", b"One."), ("b.txt", b"Two.")], CompressionMethod::Stored));
-    let mut stream = passages(open(&[path.clone()], ReadLimits::default()).unwrap(), cut(128)).unwrap();
+    let mut stream = passages(open(std::slice::from_ref(&path), ReadLimits::default()).unwrap(), cut(128)).unwrap();
     assert_eq!(stream.next().unwrap().unwrap().text, "One.");
     fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"more").unwrap();
     let error = stream.by_ref().find_map(Result::err).expect("the archive has changed");
