@@ -2,7 +2,9 @@
 
 use super::runtime::block_on;
 use super::scoring_args::VariantArgs;
-use super::{audit, canary, count_tokens, dataset, finetune, key, membership_test, memorization, request, score};
+use super::{
+    audit, canary, count_tokens, dataset, finetune, key, membership_test, memorization, request, score, texts,
+};
 use crate::api::{self, JobKinds};
 use crate::config::{LogFormat, Overrides, Settings};
 use crate::{app, telemetry};
@@ -38,6 +40,8 @@ enum Command {
     Plan(Box<PlanArgs>),
     /// Write the samples of a file, or of a dataset on the Hub, with the fields `text` and `label`.
     Dataset(Box<dataset::DatasetArgs>),
+    /// Cut books, folders and archives into passages, one a line, or show what would be cut.
+    Texts(texts::TextsArgs),
     /// Count the tokens of a reference corpus, for methods that compare with how frequent a token is in general.
     CountTokens(count_tokens::CountTokensArgs),
     /// Tune a LoRA adapter on texts that the model has not seen, for the method `fsd`.
@@ -137,6 +141,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Audit(args) => block_on(audit::run(*args, None, config)),
         Command::Plan(args) => block_on(audit::run(args.audit, Some(&args.out), config)),
         Command::Dataset(args) => dataset::run(&args),
+        Command::Texts(args) => texts::run(&args),
         Command::CountTokens(args) => count_tokens::run(args, config),
         Command::Finetune(args) => finetune::run(*args, config),
         Command::Test(args) => block_on(membership_test::run(*args, config)),

@@ -1,4 +1,4 @@
-//! The command line: `serve` (the default), `score`, `audit`, `plan`, `test`, `canary`, `dataset`, `count-tokens`, `finetune`, `memorization`, `key`,
+//! The command line: `serve` (the default), `score`, `audit`, `plan`, `test`, `canary`, `dataset`, `texts`, `count-tokens`, `finetune`, `memorization`, `key`,
 //! `openapi`.
 //! Results go to stdout, all else to stderr.
 
@@ -28,6 +28,8 @@ mod scoring_args;
 mod source;
 mod table;
 mod test_input;
+mod texts;
+mod texts_table;
 
 pub use command::{command, main};
 pub use request::{requested_job, run_job};

@@ -334,3 +334,75 @@ fn requests_that_are_refused() {
     let no_file = stderr(&run(&["test", "--request", "/nowhere.json"], b""));
     assert!(no_file.contains("/nowhere.json"), "{no_file}");
 }
+
+#[test]
+fn texts_are_cut_into_passages_that_score_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    std::fs::create_dir(root.join("shelf")).unwrap();
+    for (name, content) in [
+        ("one.txt", &b"The brass clock struck nine.\n\nNobody was awake in Fallowfield.\n"[..]),
+        ("two.md", b"---\ntitle: Two\n---\n\nThe ferry left Ironbury at six.\n"),
+        ("scan.pdf", b"%PDF-1.4\n"),
+    ] {
+        std::fs::write(root.join("shelf").join(name), content).unwrap();
+    }
+    let shelf = root.join("shelf").display().to_string();
+    let cut = run(&["texts", &shelf, "--cut", "6"], b"");
+    let passages = lines(&cut);
+    let place = |passage: &Value| (passage["document"].clone(), passage["offset"].clone(), passage["length"].clone());
+    let places: Vec<_> = passages.iter().map(place).collect();
+    let expected = [("one.txt", 0, 28), ("one.txt", 30, 32), ("two.md", 20, 31)];
+    assert_eq!(places, expected.map(|(name, offset, length)| (json!(name), json!(offset), json!(length))));
+    let summary = String::from_utf8_lossy(&cut.stderr).into_owned();
+    assert!(summary.contains("scan.pdf: it is a PDF") && summary.contains("pdftotext -layout"), "{summary}");
+    // What is printed is what is scored.
+    let scored = lines(&run(&["score", "-", "--methods", "loss"], &cut.stdout));
+    assert!(scored.iter().all(|line| line["scores"]["loss"].as_f64().unwrap() < 0.0));
+    assert_eq!(scored.iter().map(place).collect::<Vec<_>>(), places);
+
+    let target = root.join("passages.jsonl").display().to_string();
+    let table = run(&["texts", &shelf, "--cut", "6", "--output", &target], b"");
+    assert!(table.status.success());
+    assert_eq!(std::fs::read(&target).unwrap(), cut.stdout);
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert_eq!(table, summary);
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let counts = |name: &str| {
+        let line = table.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (counts("documents"), counts("passages "), counts("skipped files")),
+        (vec!["2".into()], vec!["3".into()], vec!["1".into()])
+    );
+    assert_eq!(counts("front matter of Markdown"), ["1", "4"]);
+}
+
+#[test]
+fn texts_that_cannot_be_cut_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &[u8]| {
+        std::fs::write(folder.path().join(name), content).unwrap();
+        folder.path().join(name).display().to_string()
+    };
+    let (text, latin, symbols) = (file("a.txt", b"A text."), file("b.txt", b"caf\xe9"), file("c.txt", b"1 2 3 4"));
+    let cases: [(&[&str], &str); 6] = [
+        (&["texts", &text, "--cut", "0"], "--cut, --overlap: a passage has 1 to 100000 words, and not 0"),
+        (
+            &["texts", &text, "--cut", "8", "--overlap", "8"],
+            "an overlap of 8 words needs passages of more than 8 words",
+        ),
+        (&["texts", &text, "--at", "page"], "paragraph, sentence, word"),
+        (&["texts", &latin], "b.txt: line 1: byte 3 of the file is 0xe9, which is not UTF-8; convert it (`iconv"),
+        (&["texts", &symbols], "no passage is left"),
+        (&["texts"], "PATH"),
+    ];
+    for (arguments, expected) in cases {
+        let error = stderr(&run(arguments, b""));
+        assert!(error.contains(expected), "{error}");
+    }
+    let target = folder.path().join("out.jsonl");
+    assert!(!run(&["texts", &text, &latin, "--output", &target.display().to_string()], b"").status.success());
+    assert!(!target.exists());
+}

@@ -1,9 +1,10 @@
 //! Times the reading and cutting of a folder of books on one thread:
 //!
-//!     cargo bench -p pdr-audit-documents --bench cut -- [--books 100] [--words 100000]
+//!     cargo bench -p pdr-audit-documents --bench cut -- [--books 100] [--words 100000] [--path FILE]
 //!
-//! Prints one JSON object for each cut: megabytes of text a second, the best of three, and the most memory that the process has held, in
-//! bytes (Linux). The books have paragraphs of all lengths, wrapped lines, quotations and some characters beyond ASCII.
+//! Prints one JSON object for each cut: megabytes of text a second, by the clock and by the time that the process had a processor (Linux),
+//! the best of three, and the most memory that the process has held, in bytes (Linux). With `--path` it reads that file instead. The
+//! books have paragraphs of all lengths, wrapped lines, quotations and some characters beyond ASCII.
 
 use documents::{Cut, CutAt, ReadLimits, open, passages};
 use std::path::Path;
@@ -18,6 +19,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let value = arguments.iter().skip_while(|argument| *argument != name).nth(1);
         value.map_or(Ok(default), |value| value.parse())
     };
+    let paragraphs = Cut::default();
+    if let Some(path) = arguments.iter().skip_while(|argument| *argument != "--path").nth(1) {
+        return measure(Path::new(path), std::fs::metadata(path)?.len() as usize, paragraphs);
+    }
     let folder = tempfile::tempdir()?;
     let (books, words) = (option("--books", 100)?, option("--words", 100_000)?);
     let mut bytes = 0;
@@ -26,7 +31,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         bytes += book.len();
         std::fs::write(folder.path().join(format!("{number:04}.txt")), book)?;
     }
-    let paragraphs = Cut::default();
     for cut in [paragraphs, Cut { at: CutAt::Sentence, ..paragraphs }, Cut { overlap: 32, ..paragraphs }] {
         measure(folder.path(), bytes, cut)?;
     }
@@ -34,24 +38,33 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn measure(folder: &Path, bytes: usize, cut: Cut) -> Result<(), Box<dyn std::error::Error>> {
-    let mut seconds = f64::INFINITY;
+    let (mut seconds, mut processor) = (f64::INFINITY, f64::INFINITY);
     let mut count = 0;
     for _ in 0..RUNS {
-        let start = Instant::now();
+        let (start, processor_start) = (Instant::now(), processor_seconds());
         let mut stream = passages(open(&[folder.to_owned()], ReadLimits::default())?, cut)?;
         stream.by_ref().try_for_each(|passage| passage.map(drop))?;
         count = stream.tally().passages;
         seconds = seconds.min(start.elapsed().as_secs_f64());
+        processor = processor.min(processor_seconds() - processor_start);
     }
     let line = serde_json::json!({
         "cut": cut,
         "megabytes": bytes as f64 / 1e6,
         "passages": count,
         "megabytes_per_second": (bytes as f64 / 1e6 / seconds).round(),
+        "megabytes_per_processor_second": (bytes as f64 / 1e6 / processor).round(),
         "peak_memory": peak_memory(),
     });
     println!("{line}");
     Ok(())
+}
+
+/// The seconds that this process had a processor, NaN where the system does not tell.
+fn processor_seconds() -> f64 {
+    let times = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let nanoseconds = times.split_whitespace().next().and_then(|time| time.parse::<f64>().ok());
+    nanoseconds.map_or(f64::NAN, |time| time / 1e9)
 }
 
 /// The most memory that this process has held, in bytes.

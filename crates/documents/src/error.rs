@@ -34,6 +34,8 @@ pub enum DocumentFault {
     Pdf,
     #[error("it is {0}, which is not read; save it as plain text or EPUB")]
     Unsupported(&'static str),
+    #[error("it is {0}, which is not opened; unpack it, and name the folder")]
+    Packed(&'static str),
     #[error("it is {0}, not UTF-8; convert it (`iconv -f {0} -t UTF-8`)")]
     Encoding(&'static str),
     #[error(

@@ -3,7 +3,7 @@
 //! [`open`] gives the documents of paths one at a time, [`open_reader`] those of one file that is already open. [`passages`] cuts
 //! them and leaves out what is not the text of an author; [`PassageTally`] counts what was left out, by kind.
 //!
-//! # What stops, and what is skipped
+//! # Errors and skipped files
 //!
 //! | fault | in a file that was named | in a file of a folder or an archive |
 //! |---|---|---|

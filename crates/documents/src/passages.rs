@@ -1,7 +1,7 @@
 //! Documents to passages: cut, checked for letters, each given once, and counted.
 
 use crate::clean::{CleanLines, DropKind, TextLine, clean};
-use crate::cut::{Cut, CutFault, CutPassage, Cutter, count_words, words};
+use crate::cut::{Cut, CutFault, CutPassage, Cutter, count_words};
 use crate::error::DocumentError;
 use crate::read::Document;
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub struct DropCount {
     pub words: u64,
 }
 
-/// What was left out, by kind.
+/// Counts of everything that was left out, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DroppedCounts {
     /// Headers and licences of Project Gutenberg.
@@ -208,8 +208,8 @@ fn kind_of_drop(text: &str, given: &mut HashSet<[u8; 16]>) -> Option<DropKind> {
 /// A text as it is compared with others.
 #[derive(Default)]
 struct NormalText {
-    /// The words in lower case, with a space after each.
-    words: String,
+    /// The words in lower case, with a space after each but the last.
+    words: Vec<u8>,
     letters: usize,
     /// Number of the characters that are neither letters nor white space.
     others: usize,
@@ -217,28 +217,33 @@ struct NormalText {
 
 impl NormalText {
     fn new(text: &str) -> Self {
-        let mut normal = Self { words: String::with_capacity(text.len() + 1), ..Self::default() };
-        for word in words(text) {
-            normal.add(&text[word]);
+        let mut normal = Self { words: Vec::with_capacity(text.len() + 16), ..Self::default() };
+        let mut is_between = false;
+        for character in text.chars() {
+            if character.is_whitespace() {
+                is_between = true;
+                continue;
+            }
+            if std::mem::take(&mut is_between) && !normal.words.is_empty() {
+                normal.words.push(b' ');
+            }
+            let is_letter = character.is_alphabetic();
+            normal.letters += usize::from(is_letter);
+            normal.others += usize::from(!is_letter);
+            normal.add_in_lower_case(character);
         }
         normal
     }
 
-    fn add(&mut self, word: &str) {
-        let start = self.words.len();
-        let (letters, characters) = match word.is_ascii() {
-            true => {
-                self.words.push_str(word);
-                self.words[start..].make_ascii_lowercase();
-                (word.bytes().filter(u8::is_ascii_alphabetic).count(), word.len())
+    fn add_in_lower_case(&mut self, character: char) {
+        match u8::try_from(character) {
+            Ok(byte) if byte.is_ascii() => self.words.push(byte.to_ascii_lowercase()),
+            _ => {
+                let mut buffer = [0; 4];
+                for lower in character.to_lowercase() {
+                    self.words.extend_from_slice(lower.encode_utf8(&mut buffer).as_bytes());
+                }
             }
-            false => {
-                self.words.push_str(&word.to_lowercase());
-                (word.chars().filter(|character| character.is_alphabetic()).count(), word.chars().count())
-            }
-        };
-        self.words.push(' ');
-        self.letters += letters;
-        self.others += characters - letters;
+        }
     }
 }

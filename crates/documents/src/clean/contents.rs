@@ -80,6 +80,8 @@ pub struct ContentsFilter<I> {
     lines: Lookahead<I>,
     /// Lines of a table that are still to be marked.
     left: usize,
+    /// Lines that were searched for a table, in which no other one begins.
+    searched: usize,
     is_after_blank: bool,
 }
 
@@ -92,7 +94,7 @@ enum EntryKind {
 
 impl<I: Iterator<Item = Result<TextLine, DocumentError>>> ContentsFilter<I> {
     pub fn new(lines: I) -> Self {
-        Self { lines: Lookahead::new(lines), left: 0, is_after_blank: true }
+        Self { lines: Lookahead::new(lines), left: 0, searched: 0, is_after_blank: true }
     }
 
     /// The number of lines of the table whose heading is the next line; none if there are too few entries.
@@ -100,7 +102,8 @@ impl<I: Iterator<Item = Result<TextLine, DocumentError>>> ContentsFilter<I> {
         let mut table = TableOfContents::default();
         let mut bytes = 0;
         for index in 1..LINES {
-            let Some(line) = self.lines.peek(index) else { return table.end(RunEnd::Text) };
+            self.searched = index;
+            let Some(line) = self.lines.peek(index) else { return table.end(TableEnd::Text) };
             bytes += line.text.len();
             if bytes > BYTES {
                 return 0;
@@ -111,10 +114,10 @@ impl<I: Iterator<Item = Result<TextLine, DocumentError>>> ContentsFilter<I> {
             }
             let text = line.short(BYTES);
             let Some((text, kind)) = text.and_then(|text| Some((text, entry_kind(text)?))) else {
-                return table.end(RunEnd::Prose);
+                return table.end(TableEnd::Prose);
             };
             if table.repeats_first(text) {
-                return table.end(RunEnd::Chapter);
+                return table.end(TableEnd::Chapter);
             }
             table.add(index, text, kind);
         }
@@ -126,7 +129,7 @@ impl<I: Iterator<Item = Result<TextLine, DocumentError>>> Iterator for ContentsF
     type Item = Result<TextLine, DocumentError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.left == 0 && self.is_after_blank && self.lines.peek(0).is_some_and(|line| is_heading(line)) {
+        if self.searched == 0 && self.is_after_blank && self.lines.peek(0).is_some_and(|line| is_heading(line)) {
             self.left = self.table();
         }
         let mut line = self.lines.next()?;
@@ -137,13 +140,14 @@ impl<I: Iterator<Item = Result<TextLine, DocumentError>>> Iterator for ContentsF
             }
         }
         self.left = self.left.saturating_sub(1);
+        self.searched = self.searched.saturating_sub(1);
         Some(line)
     }
 }
 
-/// What a run of entries ends at.
+/// The end of a run of entries.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum RunEnd {
+enum TableEnd {
     Prose,
     Chapter,
     /// The end of the text, where only numbers tell a table from verse.
@@ -191,12 +195,12 @@ impl TableOfContents {
     }
 
     /// The number of lines of the table with its heading.
-    fn end(mut self, end: RunEnd) -> usize {
-        if end == RunEnd::Prose && self.blocks > 1 && !self.block_is_numbered {
+    fn end(mut self, end: TableEnd) -> usize {
+        if end == TableEnd::Prose && self.blocks > 1 && !self.block_is_numbered {
             (self.entries, self.numbered, self.end) = self.before_block;
         }
         let is_numbered = self.entries >= NUMBERED && self.numbered * 2 >= self.entries;
-        let is_table = is_numbered || (self.entries >= UNNUMBERED && end != RunEnd::Text);
+        let is_table = is_numbered || (self.entries >= UNNUMBERED && end != TableEnd::Text);
         if is_table { self.end } else { 0 }
     }
 }
@@ -295,6 +299,15 @@ mod tests {
         ] {
             assert_eq!(dropped(text, false, DropKind::Contents), "", "{text}");
         }
+    }
+
+    #[test]
+    fn headings_over_and_over_take_no_quadratic_time() {
+        let text = "Contents\n\nAn Entry\n\n".repeat(100_000);
+        let chunks = std::iter::once(Ok(text));
+        let start = std::time::Instant::now();
+        assert_eq!(super::super::clean(chunks, false).count(), 400_000);
+        assert!(start.elapsed().as_secs() < 60);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::error::DocumentError;
 /// Bytes of a line; a longer one comes in parts.
 const LONGEST: usize = 64 << 10;
 
-/// What is left out of passages.
+/// A kind of text that is left out of passages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropKind {
     /// The header and the licence of Project Gutenberg.

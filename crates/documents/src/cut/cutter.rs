@@ -95,6 +95,9 @@ impl Cutter {
         let limit = self.cut.words - self.cut.overlap;
         let paragraph = std::mem::take(&mut self.paragraph);
         let text = paragraph.text.as_str();
+        if text.trim().is_empty() {
+            return self.add_white_space(text);
+        }
         let mut places = TextPlaces::new(text, &paragraph.lines);
         let mut used = 0;
         for unit in units(text, self.cut.at, limit, is_end) {
@@ -109,10 +112,16 @@ impl Cutter {
         }
     }
 
-    fn add_unit(&mut self, text: &str, unit: &TextUnit, places: &mut TextPlaces<'_>) {
-        if unit.words == 0 {
-            return;
+    /// Adds white space without a paragraph: the rest of a run that was too long to be held.
+    fn add_white_space(&mut self, text: &str) {
+        if text.len() > WHITE_SPACE {
+            self.complete.extend(std::mem::take(&mut self.passage).complete());
+        } else if !self.passage.text.is_empty() {
+            self.passage.text.push_str(text);
         }
+    }
+
+    fn add_unit(&mut self, text: &str, unit: &TextUnit, places: &mut TextPlaces<'_>) {
         if self.passage.words + unit.words > self.cut.words {
             let next = self.passage.next();
             self.complete.extend(std::mem::replace(&mut self.passage, next).complete());

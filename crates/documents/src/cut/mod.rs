@@ -8,4 +8,4 @@ mod words;
 
 pub use cutter::{CutPassage, Cutter};
 pub use options::{Cut, CutAt, CutFault, MAX_WORDS};
-pub use words::{count_words, words};
+pub use words::count_words;

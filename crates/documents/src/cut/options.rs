@@ -1,4 +1,4 @@
-//! How documents are cut.
+//! The options of a cut.
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, VariantNames};
@@ -26,21 +26,7 @@ pub struct Cut {
 }
 
 /// The unit that passages are made of.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    EnumString,
-    VariantNames,
-    Serialize,
-    Deserialize,
-    ToSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, EnumString, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum CutAt {

@@ -4,7 +4,7 @@
 //! and the rules look no further than to the letter before the mark and to the first letter after it. So only the words around marks are
 //! searched, and a test compares that with a search of the whole.
 
-use super::words::runs;
+use super::words::runs_from;
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -47,35 +47,39 @@ fn boundaries(text: &str) -> Vec<usize> {
     boundaries
 }
 
-/// The parts of a text where sentences may end: from a run with a mark to the first one after it that has a letter and no mark.
+/// The parts of a text where sentences may end: from a word with a mark to the first one after it that has a letter and no mark.
 fn windows(text: &str) -> Vec<Range<usize>> {
     // These end a sentence without a mark.
     if ['\u{85}', '\u{2028}', '\u{2029}'].iter().any(|&separator| !text.is_ascii() && text.contains(separator)) {
-        return vec![0..text.len()];
+        return std::iter::once(0..text.len()).collect();
     }
-    let mut windows: Vec<Range<usize>> = Vec::new();
-    let mut is_open = false;
-    for run in runs(text) {
-        let word = &text[run.clone()];
-        let has_mark = may_have_mark(word);
-        match windows.last_mut() {
-            Some(window) if is_open => window.end = run.end,
-            _ if has_mark => windows.push(run),
-            _ => continue,
+    let mut windows = Vec::new();
+    let mut end = 0;
+    while let Some(mark) = next_mark(text, end) {
+        let before = text[end..mark].rfind(char::is_whitespace).map_or(end, |place| end + place);
+        let mut window = before..mark;
+        for run in runs_from(text, before) {
+            window.end = run.end;
+            let word = &text[run];
+            if next_mark(word, 0).is_none() && word.chars().any(char::is_alphabetic) {
+                break;
+            }
         }
-        is_open = has_mark || !word.chars().any(char::is_alphabetic);
+        end = window.end;
+        windows.push(window);
     }
     windows
 }
 
-/// Returns true unless a word surely has no mark: of all scripts, marks are no letters.
-fn may_have_mark(word: &str) -> bool {
-    match word.is_ascii() {
-        true => memchr::memchr3(b'.', b'!', b'?', word.as_bytes()).is_some(),
-        false => word.chars().any(|character| match character.is_ascii() {
-            true => ".!?".contains(character),
-            false => !character.is_alphabetic(),
-        }),
+/// The place of the first character from `start` on that may be a mark: of all scripts, marks are no letters.
+fn next_mark(text: &str, mut start: usize) -> Option<usize> {
+    loop {
+        let is_candidate = |byte: &u8| matches!(byte, b'.' | b'!' | b'?' | 0x80..);
+        start += text.as_bytes()[start..].iter().position(is_candidate)?;
+        match text[start..].chars().next() {
+            Some(character) if character.is_alphabetic() || character.is_whitespace() => start += character.len_utf8(),
+            _ => return Some(start),
+        }
     }
 }
 

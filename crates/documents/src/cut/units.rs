@@ -2,7 +2,7 @@
 
 use super::options::CutAt;
 use super::sentences::sentences;
-use super::words::words;
+use super::words::{count_words_up_to, words};
 use std::ops::Range;
 
 /// A part of a text that is not divided, with the white space after it.
@@ -17,7 +17,7 @@ pub struct TextUnit {
 pub fn units(text: &str, at: CutAt, limit: usize, is_end: bool) -> Vec<TextUnit> {
     let whole = 0..text.len();
     if at == CutAt::Paragraph && is_end {
-        let count = count_up_to(text, limit + 1);
+        let count = count_words_up_to(text, limit + 1);
         if count <= limit {
             return vec![TextUnit { range: whole, words: count }];
         }
@@ -32,17 +32,13 @@ pub fn units(text: &str, at: CutAt, limit: usize, is_end: bool) -> Vec<TextUnit>
     }
     let is_whole = is_end || !is_one_sentence;
     let divided = sentences.into_iter().flat_map(|range| {
-        let count = count_up_to(&text[range.clone()], limit + 1);
+        let count = count_words_up_to(&text[range.clone()], limit + 1);
         match count <= limit && is_whole {
             true => vec![TextUnit { range, words: count }],
             false => word_units(text, range, is_whole),
         }
     });
     divided.collect()
-}
-
-fn count_up_to(text: &str, most: usize) -> usize {
-    words(text).take(most).count()
 }
 
 /// Each word is a unit, with the white space after it; the first one has what is before it, too.

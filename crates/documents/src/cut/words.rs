@@ -40,10 +40,9 @@ impl Iterator for WordRanges<'_> {
     }
 }
 
-/// The runs without white space of a text.
-pub fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let first = next_run(text, 0);
-    std::iter::successors(first, |run| next_run(text, run.end))
+/// The runs without white space from a place on.
+pub fn runs_from(text: &str, position: usize) -> impl Iterator<Item = Range<usize>> {
+    std::iter::successors(next_run(text, position), |run| next_run(text, run.end))
 }
 
 fn next_run(text: &str, position: usize) -> Option<Range<usize>> {
@@ -79,7 +78,28 @@ fn run_end(text: &str, mut place: usize) -> usize {
 }
 
 pub fn count_words(text: &str) -> usize {
-    words(text).count()
+    quick_count(text).unwrap_or_else(|| words(text).count())
+}
+
+/// The number of words, where the text has some; counted up to `most`.
+pub fn count_words_up_to(text: &str, most: usize) -> usize {
+    quick_count(text).unwrap_or_else(|| words(text).take(most).count()).min(most)
+}
+
+/// The number of words of a short text where each begins after ASCII white space; `None` for other texts. Bytes are compared with those
+/// before them, without a branch for each word.
+fn quick_count(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    // The first bytes of characters that may be white space or of a script without spaces; two of them are often neither.
+    let is_special = |byte: u8| matches!(byte, 0xe0 | 0xe1 | 0xe3..);
+    let is_space = |byte: u8| byte == b' ' || (b'\t'..=b'\r').contains(&byte);
+    let begins_space = |place: usize| text[place..].starts_with(char::is_whitespace);
+    let is_other = text.len() > LONGEST
+        || bytes.iter().fold(false, |other, &byte| other | is_special(byte))
+        || memchr::memchr2_iter(0xc2, 0xe2, bytes).any(begins_space);
+    let begins = bytes.windows(2).filter(|pair| is_space(pair[0]) && !is_space(pair[1])).count();
+    let first = bytes.first().is_some_and(|&byte| !is_space(byte));
+    (!is_other).then_some(begins + usize::from(first))
 }
 
 fn is_one_word(run: &str) -> bool {
@@ -152,6 +172,26 @@ mod tests {
             assert_eq!(words(text).map(|range| &text[range]).collect::<Vec<_>>(), expected);
         }
         assert!(count_words("ภาษาไทย") > 1);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn quick_counts_are_those_of_all_words(text in "([a-zé]{0,3}[ \\n\\t.’]?|[\u{a0}«\u{2003}—ßעम语🎉\u{1680}]){0,12}") {
+            if let Some(count) = quick_count(&text) {
+                proptest::prop_assert_eq!(count, words(&text).count());
+            }
+            proptest::prop_assert_eq!(count_words_up_to(&text, 3), words(&text).count().min(3));
+        }
+    }
+
+    #[test]
+    fn quick_counts_are_for_common_texts() {
+        assert_eq!(quick_count(" One’s “two”\nthree – café. "), Some(5));
+        assert_eq!((quick_count(""), quick_count(" \n"), quick_count("a")), (Some(0), Some(0), Some(1)));
+        assert_eq!(
+            (quick_count("a\u{a0}b"), quick_count("语"), quick_count(&"a".repeat(LONGEST + 1))),
+            (None, None, None)
+        );
     }
 
     #[test]

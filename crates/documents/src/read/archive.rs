@@ -1,6 +1,6 @@
 //! The entries of a ZIP archive, one at a time and in the order of their names. Nothing is written to where a name leads.
 
-use super::source::ByteSource;
+use super::source::{ByteSource, FileStamp};
 use crate::error::{DocumentError, DocumentFault};
 use crate::limits::ReadLimits;
 use std::collections::BTreeMap;
@@ -18,6 +18,8 @@ pub struct OpenArchive {
     entries: Vec<(String, usize)>,
     left: u64,
     limits: ReadLimits,
+    /// The file of the archive, by its id, until it was checked for changes.
+    file: Option<(String, FileStamp)>,
 }
 
 /// An entry of an archive: its bytes, or the reason why there are none.
@@ -40,7 +42,12 @@ pub fn directory(source: ByteSource, limits: &ReadLimits) -> Result<ZipArchive<B
 
 impl OpenArchive {
     /// Sorts the entries of an archive, whose ids begin with `prefix`; also returns those that are no documents by their names.
-    pub fn new(archive: ZipArchive<ByteSource>, prefix: &str, limits: ReadLimits) -> (Self, Vec<DocumentError>) {
+    pub fn new(
+        archive: ZipArchive<ByteSource>,
+        prefix: &str,
+        limits: ReadLimits,
+        file: Option<(String, FileStamp)>,
+    ) -> (Self, Vec<DocumentError>) {
         let (mut entries, mut faults) = (BTreeMap::new(), Vec::new());
         for index in 0..archive.len() {
             let name = archive.name_for_index(index).and_then(Result::ok);
@@ -59,12 +66,15 @@ impl OpenArchive {
             faults.push(DocumentError::new(&format!("{prefix}{name}"), fault));
         }
         let entries = entries.into_iter().rev().collect();
-        (Self { archive, entries, left: limits.archive, limits }, faults)
+        (Self { archive, entries, left: limits.archive, limits, file }, faults)
     }
 
-    /// The next entry. That the archive as a whole holds too much is an error, after which there is no entry.
+    /// The next entry. An archive that holds too much as a whole, or that has changed in the end, is an error.
     pub fn next_entry(&mut self) -> Option<Result<ArchiveEntry, DocumentError>> {
-        let (id, index) = self.entries.pop()?;
+        let Some((id, index)) = self.entries.pop() else {
+            let (name, stamp) = self.file.take()?;
+            return stamp.check().err().map(|fault| Err(DocumentError { name, fault }));
+        };
         let content = self.content(index);
         if let Err(fault @ DocumentFault::ArchiveTooLarge(_)) = content {
             self.entries.clear();

@@ -69,7 +69,7 @@ impl std::fmt::Debug for Document {
 /// The content of a file.
 pub enum FileContent {
     Document(Document),
-    Archive(ZipArchive<ByteSource>),
+    Archive(ZipArchive<ByteSource>, Option<FileStamp>),
 }
 
 /// Reads what a file is, and checks all of it. `hint` is the kind where the bytes do not tell.
@@ -133,7 +133,7 @@ fn read_zip(
     if has("[Content_Types].xml") {
         return Err(DocumentFault::Unsupported("a DOCX file or another one of Office Open XML"));
     }
-    Ok(FileContent::Archive(archive))
+    Ok(FileContent::Archive(archive, stamp))
 }
 
 /// Drops the byte order mark of UTF-8.

@@ -51,8 +51,8 @@ pub fn open_reader(
     let content = read(Box::new(reader), name.to_owned(), hint, None, &limits);
     match content.map_err(|fault| DocumentError::new(name, fault))? {
         FileContent::Document(document) => documents.first = Some(document),
-        FileContent::Archive(archive) => {
-            let (archive, skipped) = OpenArchive::new(archive, "", limits);
+        FileContent::Archive(archive, _) => {
+            let (archive, skipped) = OpenArchive::new(archive, "", limits, None);
             (documents.archive, documents.skipped) = (Some(archive), skipped);
         }
     }
@@ -75,7 +75,7 @@ fn open_file(file: &ListedFile, limits: &ReadLimits) -> Result<FileContent, Docu
 fn open_entry(content: ByteSource, id: &str, limits: &ReadLimits) -> Result<Document, DocumentFault> {
     match read(content, id.to_owned(), hint(id), None, limits)? {
         FileContent::Document(document) => Ok(document),
-        FileContent::Archive(_) => Err(DocumentFault::NestedArchive),
+        FileContent::Archive(..) => Err(DocumentFault::NestedArchive),
     }
 }
 
@@ -110,9 +110,10 @@ impl Documents {
             let Some(file) = self.files.next() else { return Ok(None) };
             match open_file(&file, &self.limits) {
                 Ok(FileContent::Document(document)) => return Ok(Some(document)),
-                Ok(FileContent::Archive(archive)) => {
+                Ok(FileContent::Archive(archive, stamp)) => {
                     let prefix = if self.is_single { String::new() } else { format!("{}/", file.id) };
-                    let (archive, skipped) = OpenArchive::new(archive, &prefix, self.limits);
+                    let file = stamp.map(|stamp| (file.id, stamp));
+                    let (archive, skipped) = OpenArchive::new(archive, &prefix, self.limits, file);
                     self.archive = Some(archive);
                     self.skipped.extend(skipped);
                 }

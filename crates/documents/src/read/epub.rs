@@ -6,6 +6,7 @@ use crate::error::DocumentFault;
 use crate::limits::ReadLimits;
 use quick_xml::events::Event;
 use rbook::Epub;
+use std::collections::HashSet;
 use std::io::{Cursor, Read, Seek, SeekFrom, copy, sink};
 use zip::ZipArchive;
 
@@ -35,7 +36,7 @@ pub fn text(mut archive: ZipArchive<ByteSource>, limits: &ReadLimits) -> Result<
     if book.spine().is_empty() {
         return Err(DocumentFault::NoSpine);
     }
-    let mut text = String::new();
+    let (mut text, mut seen) = (String::new(), HashSet::new());
     for item in book.spine().iter() {
         let Some(entry) = item.manifest_entry() else {
             return Err(DocumentFault::DamagedEpub(format!(
@@ -43,7 +44,8 @@ pub fn text(mut archive: ZipArchive<ByteSource>, limits: &ReadLimits) -> Result<
                 item.idref()
             )));
         };
-        if !DOCUMENTS.contains(&entry.media_type()) {
+        // A book that names a file over and over would take forever.
+        if !DOCUMENTS.contains(&entry.media_type()) || !seen.insert(item.idref()) {
             continue;
         }
         let page = entry.read_str().map_err(damaged)?;

@@ -69,14 +69,25 @@ pub fn is_zip(head: &[u8]) -> bool {
 
 /// The fault of a format that is known and not read.
 fn refused(head: &[u8]) -> Option<DocumentFault> {
-    // Some programs write a few bytes before the header of a PDF.
-    if memchr::memmem::find(&head[..head.len().min(64)], b"%PDF-").is_some() {
+    let begins = |magic: &[u8]| head.starts_with(magic);
+    if head.trim_ascii_start().starts_with(b"%PDF-") {
         return Some(DocumentFault::Pdf);
     }
+    let packed = match head {
+        _ if head.get(257..262) == Some(b"ustar") => Some("a tar archive"),
+        _ if begins(b"7z\xbc\xaf\x27\x1c") => Some("a 7z archive"),
+        _ if begins(b"Rar!\x1a\x07") => Some("a RAR archive"),
+        _ if begins(b"\xfd7zXZ\0") => Some("an xz file"),
+        _ if begins(b"BZh") && head.get(4..10) == Some(b"1AY&SY") => Some("a bzip2 file"),
+        _ => None,
+    };
+    if let Some(name) = packed {
+        return Some(DocumentFault::Packed(name));
+    }
     let name = match head {
-        head if head.starts_with(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1") => "a DOC file or another one of an old Office",
-        head if head.starts_with(b"{\\rtf") => "an RTF file",
-        head if head.get(60..68) == Some(b"BOOKMOBI") => "a MOBI file",
+        _ if begins(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1") => "a DOC file or another one of an old Office",
+        _ if begins(b"{\\rtf") => "an RTF file",
+        _ if head.get(60..68) == Some(b"BOOKMOBI") => "a MOBI file",
         _ => return None,
     };
     Some(DocumentFault::Unsupported(name))
@@ -125,7 +136,10 @@ mod tests {
     #[test]
     fn formats_that_are_not_read_are_refused_with_advice() {
         let mobi = [&[b'a'; 60][..], b"BOOKMOBI"].concat();
-        let cases: [(&[u8], DocumentKind, &str); 6] = [
+        let tar = [&[b'a'; 257][..], b"ustar\0", &[0; 300]].concat();
+        let cases: [(&[u8], DocumentKind, &str); 8] = [
+            (&tar, DocumentKind::Text, "a tar archive, which is not opened; unpack it"),
+            (b"Rar!\x1a\x07\x01\0", DocumentKind::Zip, "a RAR archive"),
             (b"%PDF-1.7\n", DocumentKind::Text, "pdftotext -layout"),
             (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", DocumentKind::Text, "save it as plain text or EPUB"),
             (b"{\\rtf1\\ansi", DocumentKind::Text, "save it as plain text or EPUB"),

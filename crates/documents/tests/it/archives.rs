@@ -5,8 +5,11 @@ use documents::{DocumentError, DocumentFault, DocumentKind, ReadLimits, open_rea
 use std::io::Cursor;
 use zip::CompressionMethod::{Deflated, Stored};
 
-/// The texts of an archive, and the names that were skipped, within bounds.
-fn read(bytes: Vec<u8>, limits: ReadLimits) -> Result<(Vec<String>, Vec<(String, String)>), DocumentError> {
+/// Texts, and names that were skipped, each with the reason.
+type TextsAndSkipped = (Vec<String>, Vec<(String, String)>);
+
+/// Reads an archive within bounds.
+fn read(bytes: Vec<u8>, limits: ReadLimits) -> Result<TextsAndSkipped, DocumentError> {
     let mut stream = passages(open_reader(Cursor::new(bytes), "upload", None, limits)?, cut(128)).unwrap();
     let texts = stream.by_ref().map(|passage| Ok(passage?.text)).collect::<Result<_, DocumentError>>()?;
     let skipped = stream.documents().skipped().iter().map(|error| (error.name.clone(), error.fault.to_string()));

@@ -10,13 +10,13 @@ use zip::write::SimpleFileOptions;
 
 /// All that comes from some documents.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct ReadOutcome {
     pub passages: Vec<Passage>,
     pub tally: PassageTally,
     pub skipped: Vec<(String, String)>,
 }
 
-impl Outcome {
+impl ReadOutcome {
     pub fn texts(&self) -> Vec<&str> {
         self.passages.iter().map(|passage| passage.text.as_str()).collect()
     }
@@ -39,30 +39,30 @@ pub fn cut(words: usize) -> Cut {
     Cut { words, overlap: 0, at: CutAt::Paragraph }
 }
 
-pub fn read_paths(paths: &[&Path], cut: Cut, limits: ReadLimits) -> Result<Outcome, DocumentError> {
+pub fn read_paths(paths: &[&Path], cut: Cut, limits: ReadLimits) -> Result<ReadOutcome, DocumentError> {
     let paths: Vec<PathBuf> = paths.iter().map(|path| path.to_path_buf()).collect();
     outcome(open(&paths, limits)?, cut)
 }
 
-pub fn read_path(path: &Path) -> Result<Outcome, DocumentError> {
+pub fn read_path(path: &Path) -> Result<ReadOutcome, DocumentError> {
     read_paths(&[path], cut(128), ReadLimits::default())
 }
 
 /// Reads bytes as a file of this name.
-pub fn read_bytes(name: &str, bytes: impl Into<Vec<u8>>) -> Result<Outcome, DocumentError> {
+pub fn read_bytes(name: &str, bytes: impl Into<Vec<u8>>) -> Result<ReadOutcome, DocumentError> {
     outcome(open_reader(Cursor::new(bytes.into()), name, None, ReadLimits::default())?, cut(128))
 }
 
-pub fn fault(result: Result<Outcome, DocumentError>) -> DocumentFault {
+pub fn fault(result: Result<ReadOutcome, DocumentError>) -> DocumentFault {
     result.expect_err("it cannot be read").fault
 }
 
-fn outcome(documents: documents::Documents, cut: Cut) -> Result<Outcome, DocumentError> {
+fn outcome(documents: documents::Documents, cut: Cut) -> Result<ReadOutcome, DocumentError> {
     let mut stream = passages(documents, cut).unwrap();
     let passages = stream.by_ref().collect::<Result<_, _>>()?;
     let skipped = stream.documents().skipped().iter();
     let skipped = skipped.map(|error| (error.name.clone(), error.fault.to_string())).collect();
-    Ok(Outcome { passages, tally: *stream.tally(), skipped })
+    Ok(ReadOutcome { passages, tally: *stream.tally(), skipped })
 }
 
 /// The passages of a text that comes in chunks of this many characters.

@@ -175,6 +175,18 @@ fn a_paragraph_of_a_megabyte_without_a_space() {
 }
 
 #[test]
+fn long_white_space_ends_a_passage() {
+    for (space, size) in [("\n", 2 << 20), (" ", (1 << 20) + 50), ("\n", (1 << 20) - 3), ("\n", 900)] {
+        let text = format!("One.{}Two.\n\nThree.", space.repeat(size));
+        for at in [CutAt::Paragraph, CutAt::Word] {
+            let (passages, tally) = cut_text(&text, Cut { words: 128, overlap: 1, at }, 600_000);
+            assert_eq!(tally.words, 3);
+            assert!(passages.iter().all(|passage| slice(&text, passage) == passage.text), "{space:?} {size} {at:?}");
+        }
+    }
+}
+
+#[test]
 fn a_long_paragraph_is_cut_after_sentences() {
     let sentence = |number: usize| format!("The clock number {number} struck. ");
     let text: String = (0..60_000).map(sentence).collect();

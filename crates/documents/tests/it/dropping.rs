@@ -1,4 +1,4 @@
-//! What is left out of passages, with the places that stay those of the whole text.
+//! Text that is left out of passages, and places that stay those of the whole text.
 
 use crate::common::{cut, cut_text, read_bytes};
 use documents::{Cut, CutAt, DropCount};

@@ -83,3 +83,10 @@ fn a_bomb_in_a_book_is_bounded() {
     assert!(book.len() < 1 << 20);
     assert!(matches!(fault(read_bytes("a.epub", book)), DocumentFault::TooLarge(_)));
 }
+
+#[test]
+fn a_file_that_the_spine_names_often_is_read_once() {
+    let package = package(&["a.xhtml"]).replace("<itemref idref='c0'/>", &"<itemref idref='c0'/>".repeat(50_000));
+    let book = epub(&[("OEBPS/a.xhtml", chapter("One", "<p>Text.</p>")), ("OEBPS/book.opf", package)]);
+    assert_eq!(read_bytes("a.epub", book).unwrap().texts(), ["One\n\nText."]);
+}

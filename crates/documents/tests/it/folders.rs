@@ -178,6 +178,18 @@ fn a_file_that_changes_is_an_error_that_names_it() {
 }
 
 #[test]
+fn an_archive_that_changes_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path =
+        write(folder.path(), "some.zip", zip(&[("a.txt", b"One."), ("b.txt", b"Two.")], CompressionMethod::Stored));
+    let mut stream = passages(open(std::slice::from_ref(&path), ReadLimits::default()).unwrap(), cut(128)).unwrap();
+    assert_eq!(stream.next().unwrap().unwrap().text, "One.");
+    fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"more").unwrap();
+    let error = stream.by_ref().find_map(Result::err).expect("the archive has changed");
+    assert!(error.to_string().starts_with("some.zip: it changed"), "{error}");
+}
+
+#[test]
 fn many_files_are_read_one_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     for number in 0..2_000 {

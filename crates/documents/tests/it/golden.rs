@@ -36,7 +36,7 @@ fn the_shelf_gives_the_golden_passages() {
         Cut { words: 12, overlap: 4, at: CutAt::Sentence },
         Cut { words: 9, overlap: 0, at: CutAt::Word },
     ] {
-        let mut stream = passages(open(&[shelf.clone()], ReadLimits::default()).unwrap(), cut).unwrap();
+        let mut stream = passages(open(std::slice::from_ref(&shelf), ReadLimits::default()).unwrap(), cut).unwrap();
         lines += &format!("{}\n", serde_json::to_string(&cut).unwrap());
         for passage in stream.by_ref() {
             lines += &format!("{}\n", serde_json::to_string(&passage.unwrap()).unwrap());

@@ -7,4 +7,5 @@ mod dropping;
 mod epubs;
 mod folders;
 mod golden;
+mod hostile;
 mod memory;
