@@ -1,6 +1,7 @@
 //! `pdr-audit audit`: samples in, a report out.
 
 use super::evidence_args::EvidenceArgs;
+use super::export::result_file;
 use super::input::InputArgs;
 use super::progress::{self, Progress};
 use super::report_format::{self, ReportFormat};
@@ -13,6 +14,7 @@ use crate::audits::{
 use crate::datasets::{DatasetDigest, Sample, SampleBlocks, SampleTotals};
 use crate::new_file::NewFile;
 use crate::samples::RecordPlace;
+use crate::wire::number_of;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use mia::methods::{Fault, LabelledMethod, Scope, faults_of_texts, possible_default_methods};
@@ -54,8 +56,8 @@ pub struct AuditArgs {
     #[arg(long, value_enum)]
     format: Option<ReportFormat>,
     /// Write the scores of each sample to this file, with the threshold of each false-positive rate and whether the score reaches
-    /// it: as CSV or Parquet if the name ends so and else as NDJSON.
-    #[arg(long, value_name = "FILE")]
+    /// it: as CSV or Parquet if the name ends in `.csv` or `.parquet`, and as NDJSON if it ends in `.ndjson` or `.jsonl`.
+    #[arg(long, value_name = "FILE", value_parser = result_file())]
     scores: Option<PathBuf>,
     #[command(flatten)]
     scoring: ScoringArgs,
@@ -76,7 +78,7 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
     let (samples, others): (Vec<_>, Vec<_>) = read.into_iter().map(|read| (read.sample, read.others)).unzip();
     let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
     let facts = SampleFacts::from(&totals);
-    let (settings, options) = args.evidence.options(args.scoring.settings(config)?)?;
+    let (settings, options) = args.evidence.options(args.scoring.settings(config, &[&args.input.file])?)?;
     let defaults = |scope: &Scope| {
         // The calibration is scored by the same methods, so that a reference serves it as well.
         let reference = || scope.reference.filter(|_| options.calibration.is_some()).map(str::to_owned);
@@ -119,12 +121,14 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let show = |event| match event {
         RunEvent::Bound { .. } => {}
-        RunEvent::Read { samples } => progress.show(None, format!("read {samples} samples")),
+        RunEvent::Read { samples } => progress.show(None, format!("read {}", number_of(samples, "sample"))),
         RunEvent::Testing => progress.show(None, "permutations and the report".to_owned()),
         RunEvent::Tuned(TuningProgress { seed, step, steps, loss }) => {
             progress.show(None, format!("tuning with seed {seed}: step {step} of {steps}, loss {loss:.4}"));
         }
-        RunEvent::Scored { done } => progress.show(Some(done as u64), format!("{done} of {total} samples")),
+        RunEvent::Scored { done } => {
+            progress.show(Some(done as u64), format!("{done} of {}", number_of(total, "sample")))
+        }
     };
     let samples = SampleBlocks::Memory(samples.into());
     let outcome = audits::run(Arc::new(request), &samples, calibration, &scorer, show).await;
@@ -168,7 +172,8 @@ fn check_texts(samples: &[Sample], places: &[RecordPlace], methods: &[LabelledMe
     let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
     let faults = faults_of_texts(texts, |index| places[index].to_string(), methods, "");
     let [first, others @ ..] = &*faults else { return Ok(()) };
-    let more = if others.is_empty() { String::new() } else { format!(" (and {} faults more)", others.len()) };
+    let more =
+        if others.is_empty() { String::new() } else { format!(" (and {} more)", number_of(others.len(), "fault")) };
     let place = match first.pointer.strip_suffix("/neighbors") {
         Some(place) => format!("{}: {place}: `neighbors`", file.display()),
         None => format!("--methods: {}", first.pointer),

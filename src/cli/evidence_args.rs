@@ -10,6 +10,7 @@ use crate::audits::{
 use crate::config::Settings;
 use crate::datasets::{Sample, SampleBlocks};
 use crate::scorer::{Plan, Scorer};
+use crate::wire::number_of;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use mia::statistics::{CalibrationScores, Procedure};
@@ -116,7 +117,7 @@ impl EvidenceArgs {
         let progress = Progress::new(None);
         let show = |event| {
             if let RunEvent::Scored { done } = event {
-                progress.show(None, format!("calibration: {done} texts"));
+                progress.show(None, format!("calibration: {}", number_of(done, "text")));
             }
         };
         let calibrated = calibrate(&request, samples, scorer, show).await;

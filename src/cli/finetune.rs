@@ -1,5 +1,6 @@
 //! `pdr-audit finetune`: texts that a model has not seen in, a LoRA adapter out.
 
+use super::demo_model;
 use super::input::InputArgs;
 use super::progress::Progress;
 use super::scoring_args::load_settings;
@@ -8,6 +9,7 @@ use crate::config::ModelFlags;
 use crate::finetunes::{self, FinetuneRequest, Finetuned, TuningBase, TuningObserver};
 use crate::pool::Origin;
 use crate::samples::{FileSample, RecordPlace};
+use crate::wire::number_of;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use kernels::simd;
@@ -27,7 +29,7 @@ pub struct FinetuneArgs {
     #[arg(long, value_name = "NAME")]
     label_column: Option<String>,
     /// Model to tune: the id of a configured model, a directory, or a repository on the Hub as in
-    /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
+    /// `EleutherAI/pythia-160m@REVISION`; by default the default model of the settings.
     #[arg(long)]
     model: Option<String>,
     /// Directory to write the adapter to, as PEFT saves one. It must not exist.
@@ -75,7 +77,7 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     // A place that cannot be written is found now rather than after the tuning.
     let partial = partial(output).with_context(|| format!("cannot write {}", output.display()))?;
     let flags = ModelFlags { models: args.model.iter().cloned().collect(), ..ModelFlags::default() };
-    let (settings, named) = load_settings(&flags, config)?;
+    let (settings, named) = load_settings(&flags, config, &[&args.input.file])?;
     simd::force_from_environment().map_err(anyhow::Error::msg)?;
     let texts = texts(&args)?;
     let id = named.first().map(String::as_str).or(settings.default_model());
@@ -85,6 +87,7 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     let files = origin.locate(hub.as_ref(), &DownloadProgress::default()).with_context(|| format!("model `{id}`"))?;
     let device = ComputeDevice::open(settings.engine.device)?;
     let base = TuningBase { files: files.files, origin, device: device.device };
+    demo_model::announce(&settings, id);
     let request = args.request(id);
     let progress = Progress::new(None);
     let threads = rayon::ThreadPoolBuilder::new().num_threads(settings.engine.threads).build()?;
@@ -101,7 +104,8 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     let seconds = began.map_or(0.0, |began| ended.duration_since(began).as_secs_f64());
     let rate = if after_first > 0.0 { format!(", {:.0} tokens/s", after_first / seconds) } else { String::new() };
     let (count, texts, output) = (steps.len(), texts.len(), output.display());
-    eprintln!("{count} steps on {texts} texts, loss {first:.4} to {last:.4}{rate}; {output}");
+    let (steps, texts) = (number_of(count, "step"), number_of(texts, "text"));
+    eprintln!("{steps} on {texts}, loss {first:.4} to {last:.4}{rate}; {output}");
     Ok(())
 }
 

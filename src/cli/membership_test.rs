@@ -14,6 +14,7 @@ use crate::audits::{
 };
 use crate::datasets::SampleBlocks;
 use crate::scorer::Plan;
+use crate::wire::number_of;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use mia::methods::{Fault, Scope, faults_of_texts};
@@ -129,7 +130,7 @@ pub async fn test(input: TestInput, common: CommonArgs, config: Option<&Path>) -
     if let Some(fault) = common.commitment.as_deref().and_then(commitment_fault) {
         bail!("--commitment: {fault}");
     }
-    let (settings, named) = common.scoring.settings(config)?;
+    let (settings, named) = common.scoring.settings(config, &[])?;
     let (settings, control) = named_control(settings, common.control.as_deref())?;
     perform(input, control, common, &(settings, named)).await
 }
@@ -171,7 +172,7 @@ async fn perform(
     let request = TestRequest { commitment: common.commitment.and_then(committed), scoring, layout };
     let show = |event| {
         if let RunEvent::Scored { done } = event {
-            progress.show(Some(done as u64), format!("{done} of {total} texts"));
+            progress.show(Some(done as u64), format!("{done} of {}", number_of(total, "text")));
         }
     };
     let report = run_test(Arc::new(request), &SampleBlocks::Memory(samples.into()), &scorer, show).await;

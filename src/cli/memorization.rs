@@ -5,15 +5,16 @@ use super::progress::{self, Progress};
 use super::report_format::{self, ReportFormat};
 use super::scoring_args::{load_settings, variant};
 use super::source::SampleSource;
-use super::{corpus, scoring_args};
+use super::{corpus, demo_model, scoring_args};
 use crate::app;
-use crate::config::{Dtype, ModelFlags};
+use crate::config::{Dtype, ModelFlags, Settings};
 use crate::datasets::{Sample, SampleBlocks, SampleId};
 use crate::memorization::{
     self, ExtractionSummary, MemorizationError, MemorizationProgress, MemorizationReport, MemorizationRequest,
     TextExtraction, WindowScorer, WindowShape, WorkText,
 };
 use crate::scorer::Scorer;
+use crate::wire::number_of;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use std::fmt::Write;
@@ -39,7 +40,7 @@ pub struct MemorizationArgs {
     #[arg(long, value_enum)]
     format: Option<ReportFormat>,
     /// Model to ask: the id of a configured model, a directory, or a repository on the Hub as in
-    /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
+    /// `EleutherAI/pythia-160m@REVISION`; by default the default model of the settings.
     #[arg(long)]
     model: Option<String>,
     /// Data type that the model computes in.
@@ -64,29 +65,35 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     };
     let models = args.model.iter().cloned().collect();
     let flags = ModelFlags { models, reference: None, dtype: args.dtype, adapters: args.adapter };
-    let (settings, named) = load_settings(&flags, config)?;
+    let (settings, named) = load_settings(&flags, config, &[&args.input.file])?;
     let scorer = app::make_scorer(&settings, app::hub())?;
     let model = scorer.pool().find(named.first().map(String::as_str))?.id.clone();
     let request = MemorizationRequest { model, windows, control };
     if let Some(fault) = request.texts_fault(texts.len()) {
         bail!("{}: {fault}", args.input.file.display());
     }
-    let report = report(&request, texts, &scorer).await;
+    let report = report(&request, texts, &settings, &scorer).await;
     scoring_args::finish(&scorer).await;
     report_format::print(&report?, args.format, table)
 }
 
 /// Loads the model, and asks it.
-async fn report(request: &MemorizationRequest, texts: Vec<WorkText>, scorer: &Scorer) -> Result<MemorizationReport> {
+async fn report(
+    request: &MemorizationRequest,
+    texts: Vec<WorkText>,
+    settings: &Settings,
+    scorer: &Scorer,
+) -> Result<MemorizationReport> {
     let (id, pool) = (&request.model, scorer.pool());
     progress::for_models(pool, pool.load(id)).await.with_context(|| format!("model `{id}`"))?;
+    demo_model::announce(settings, id);
     let target = WindowScorer::open(scorer, id).await.map_err(explained)?;
     let sample = |WorkText { id, text }| Sample { id, text, ..Sample::default() };
     let samples = SampleBlocks::Memory(texts.into_iter().map(sample).collect());
     let progress = Progress::new(None);
     let show = |MemorizationProgress { windows, total_windows, .. }: MemorizationProgress| {
         progress.set_length(total_windows as u64);
-        progress.show(Some(windows as u64), format!("{windows} of {total_windows} windows"));
+        progress.show(Some(windows as u64), format!("{windows} of {}", number_of(total_windows, "window")));
     };
     memorization::run(request, &samples, &target, show).await.map_err(explained)
 }
@@ -174,7 +181,10 @@ fn name(text: &TextExtraction) -> String {
 fn read_texts(args: &InputArgs) -> Result<Vec<WorkText>> {
     let plain = match SampleSource::is_on_hub(&args.file) {
         true => None,
-        false => corpus::whole_text(&args.file, &args.reader).with_context(|| args.unreadable())?,
+        false => {
+            let read = args.check_file().and_then(|()| corpus::whole_text(&args.file, &args.reader));
+            read.with_context(|| args.unreadable())?
+        }
     };
     if let Some(text) = plain {
         let id = args.file.file_name().map(|name| SampleId::Text(name.to_string_lossy().into_owned()));

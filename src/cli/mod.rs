@@ -9,6 +9,7 @@ mod command;
 mod corpus;
 mod count_tokens;
 mod dataset;
+mod demo_model;
 mod evidence;
 mod evidence_args;
 mod export;

@@ -1,7 +1,7 @@
 //! `--request FILE` of the commands that are kinds of job: the body of `POST /v1/<kind>` in, the results of the job out.
 
 use super::progress::Progress;
-use super::scoring_args;
+use super::{demo_model, scoring_args};
 use crate::api::{self, ApiState, JobDocument, JobKinds};
 use crate::app::{self, ServiceJobs};
 use crate::config::{LogFormat, Overrides, Settings};
@@ -61,6 +61,12 @@ pub async fn run(kinds: &JobKinds, document: JobDocument, file: &Path, config: O
     let body = read(file).with_context(|| file.display().to_string())?;
     let settings = Settings::load(config, &Overrides::default())?;
     telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
+    // What is no JSON is refused by the route, with the place.
+    if let Ok(request) = serde_json::from_slice::<Value>(&body) {
+        let model = request["model"].as_str();
+        demo_model::check_model_of_request(&settings, !request["model"].is_null())?;
+        model.or(settings.default_model()).inspect(|model| demo_model::announce(&settings, model));
+    }
     let results = run_job(kinds, document, body, &settings).await?;
     Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&results)?)?)
 }

@@ -1,6 +1,6 @@
 //! `pdr-audit score`: texts in, results out, in order and in constant memory.
 
-use super::export::ExportFormat;
+use super::export::{self, result_file};
 use super::input::InputArgs;
 use super::partial::PartialResults;
 use super::progress::{self, Progress};
@@ -11,6 +11,7 @@ use crate::datasets::Sample;
 use crate::samples::{BadRecord, FileRecords, FileSample, ReadError, ReadOptions, RecordPlace};
 use crate::scorer::{self, Bound, IN_FLIGHT, Plan, Scorer, ScorerError, TextError, TextResult};
 use crate::table::ResultRow;
+use crate::wire::number_of;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
@@ -28,9 +29,9 @@ pub struct ScoreArgs {
     /// List every token with its statistics and its contributions to the scores.
     #[arg(long)]
     tokens: bool,
-    /// Write the results to this file, as CSV or Parquet if the name ends so and else as NDJSON; by default NDJSON to standard
-    /// output. The file is written as a whole or not at all.
-    #[arg(long, value_name = "FILE")]
+    /// Write the results to this file: as CSV or Parquet if the name ends in `.csv` or `.parquet`, and as NDJSON if it ends in
+    /// `.ndjson` or `.jsonl` or has no extension. The file is written as a whole or not at all.
+    #[arg(long, value_name = "FILE", value_parser = result_file())]
     output: Option<PathBuf>,
     /// Go on with what an interrupted run with the same `--output` has left.
     #[arg(long, requires = "output")]
@@ -52,7 +53,7 @@ struct ReadText {
 
 /// Scores a file.
 pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
-    let settings = args.scoring.settings(config)?;
+    let settings = args.scoring.settings(config, &[&args.input.file])?;
     let input = args.input.clone();
     let source = tokio::task::spawn_blocking(move || input.source()).await??;
     let size = source.size();
@@ -89,7 +90,8 @@ async fn score(
     let first = tally.total();
 
     let (sender, mut receiver) = mpsc::channel(IN_FLIGHT);
-    let (strict, unreadable, input) = (args.strict, args.input.unreadable(), args.input);
+    let (strict, unreadable, file) = (args.strict, args.input.unreadable(), args.input.file.display().to_string());
+    let input = args.input;
     let reading = tokio::task::spawn_blocking(move || read(records, &options, &input, &sender));
     let items = stream::poll_fn(move |context| receiver.poll_recv(context)).enumerate();
     let mut scored = items.map(|(index, item)| one(scorer, &bound, first + index, item)).buffered(IN_FLIGHT);
@@ -106,11 +108,12 @@ async fn score(
         let Some((row, place, position)) = next else { break };
         results.write(&row)?;
         tally.add(place, &row);
-        progress.show(size.map(|_| position), format!("{} texts", tally.total()));
+        progress.show(size.map(|_| position), number_of(tally.total(), "text"));
     }
     results.flush()?;
     drop(progress);
     reading.await?.with_context(|| unreadable)?;
+    ensure!(tally.total() > 0, "{file}: there are no texts");
     let labels: Vec<String> = plan.methods.iter().map(|method| method.label.to_string()).collect();
     results.finish(&labels)?;
     tally.conclude(strict)
@@ -126,7 +129,7 @@ impl Results {
     fn open(args: &ScoreArgs, source: &SampleSource, settings: &Settings, bound: &Bound, plan: &Plan) -> Result<Self> {
         let Some(output) = &args.output else { return Ok(Self::Stdout(BufWriter::new(stdout().lock()))) };
         ensure!(
-            !(plan.tokens && ExportFormat::from_path(output) != ExportFormat::Ndjson),
+            !(plan.tokens && export::is_table(Some(output))?),
             "--tokens lists of tokens fit no table; write NDJSON"
         );
         let run = json!({
@@ -265,7 +268,8 @@ impl ScoreTally {
     /// The same where that are all of them or, if `strict`, any.
     pub fn conclude(self, strict: bool) -> Result<()> {
         let Some(first) = self.first else { return Ok(()) };
-        let closing = format!("{} of {} texts could not be scored; first: {first}", self.failed, self.total);
+        let closing =
+            format!("{} of {} could not be scored; first: {first}", self.failed, number_of(self.total, "text"));
         if strict || self.failed == self.total {
             bail!(closing);
         }
@@ -291,7 +295,6 @@ mod tests {
         let scored = json!({"scores": {"loss": -1.0}, "errors": []});
         let short = json!({"scores": {}, "errors": [{"code": "too_short", "detail": "too few tokens"}]});
         let broken = json!({"scores": {}, "errors": [{"code": "invalid_line", "detail": "line 3: not JSON"}]});
-        assert!(tally(&[]).conclude(true).is_ok());
         assert!(tally(std::slice::from_ref(&scored)).conclude(true).is_ok());
         assert!(tally(&[scored.clone(), short.clone()]).conclude(false).is_ok());
         let said = tally(&[scored, short.clone()]).conclude(true).unwrap_err().to_string();

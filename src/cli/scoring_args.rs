@@ -1,6 +1,6 @@
 //! Options common to the commands that score: the model, the methods, and the start and the end of the scorer.
 
-use super::progress;
+use super::{demo_model, progress};
 use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
 use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
 use crate::wire::in_words;
@@ -23,12 +23,13 @@ where
     PossibleValuesParser::new(T::VARIANTS).try_map(|name| T::from_str(&name))
 }
 
-/// The settings with the models that flags name, for a command that logs warnings only.
+/// The settings with the models that flags name, for a command that reads `files` and logs warnings only.
 ///
 /// # Errors
-/// Where the settings or the models cannot be read.
-pub fn load_settings(flags: &ModelFlags, config: Option<&Path>) -> Result<NamedSettings> {
+/// Where the settings or the models cannot be read, or no model is named for these files.
+pub fn load_settings(flags: &ModelFlags, config: Option<&Path>, files: &[&Path]) -> Result<NamedSettings> {
     let settings = Settings::load(config, &Overrides::default())?;
+    demo_model::check_model_of_files(&settings, !flags.models.is_empty(), files)?;
     telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
     Ok(settings.with_models(flags)?)
 }
@@ -62,7 +63,7 @@ impl VariantArgs {
 #[derive(Args)]
 pub struct ScoringArgs {
     /// Model to score with: the id of a configured model, a directory, or a repository on the Hub as in
-    /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
+    /// `EleutherAI/pythia-160m@REVISION`; by default the default model of the settings.
     #[arg(long)]
     pub model: Option<String>,
     #[command(flatten)]
@@ -93,14 +94,15 @@ impl ScoringArgs {
         let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors), defaults)?;
         let loaded = progress::for_models(pool, pool.load(&model.id)).await;
         loaded.with_context(|| format!("model `{}`", model.id))?;
+        demo_model::announce(settings, &model.id);
         let (model, methods, overflow) = (model.id.clone(), methods.into(), self.overflow);
         let plan = Plan { model, methods, overflow, tokens: false, splits: Arc::new([]) };
         Ok((scorer, plan))
     }
 
-    /// The settings with the models that these arguments name.
-    pub fn settings(&self, config: Option<&Path>) -> Result<NamedSettings> {
-        load_settings(&self.variant.clone().with(self.model.iter().cloned().collect()), config)
+    /// The settings with the models that these arguments name, for a command that reads `files`.
+    pub fn settings(&self, config: Option<&Path>, files: &[&Path]) -> Result<NamedSettings> {
+        load_settings(&self.variant.clone().with(self.model.iter().cloned().collect()), config, files)
     }
 
     fn methods(

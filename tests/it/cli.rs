@@ -1,12 +1,13 @@
 //! The command line as a user sees it: files in, lines out, faults on stderr.
 
+use crate::common::DEMO_BY_DEFAULT;
 use kernels::simd::Level;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 fn run(arguments: &[&str], input: &[u8]) -> Output {
-    run_with(arguments, input, &[])
+    run_with(arguments, input, &DEMO_BY_DEFAULT)
 }
 
 /// With these variables in the environment.
@@ -121,7 +122,7 @@ fn an_audit_reads_csv_as_well_and_prints_a_table() {
     std::fs::write(&path, format!("id,text,label\n{body}")).unwrap();
     let table = run(&["audit", path.to_str().unwrap(), "--format", "table", "--methods", "loss"], b"");
     let table = String::from_utf8(table.stdout).unwrap();
-    assert!(table.contains("2 samples, 1 members, 1 non-members") && table.contains("AUROC"), "{table}");
+    assert!(table.contains("2 samples, 1 member, 1 non-member") && table.contains("AUROC"), "{table}");
     assert!(table.contains("warning:"), "two samples are few: {table}");
 }
 
@@ -132,7 +133,7 @@ fn a_reader_that_stops_early_is_no_error() {
     let path = directory.path().join("texts.jsonl");
     std::fs::write(&path, input).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
-        .arg("score")
+        .args(["score", "--model", "demo"])
         .arg(&path)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -140,7 +141,8 @@ fn a_reader_that_stops_early_is_no_error() {
         .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("note: `demo` is a demonstration model") && said.lines().count() == 1, "{said}");
 
     let mut child =
         Command::new(env!("CARGO_BIN_EXE_pdr-audit")).arg("openapi").stdout(Stdio::piped()).spawn().unwrap();
@@ -152,7 +154,7 @@ fn a_reader_that_stops_early_is_no_error() {
 fn a_line_is_answered_before_the_next_is_sent() {
     use std::io::{BufRead, BufReader};
     let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
-        .args(["score", "-", "--methods", "loss"])
+        .args(["score", "-", "--model", "demo", "--methods", "loss"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -191,7 +193,7 @@ fn a_batch_budget_is_set_and_changes_no_score() {
     let texts = (0..40).map(line).collect::<Vec<_>>().join("\n");
     let score = |budget| {
         let variables = [("PDR_AUDIT__ENGINE__MAX_BATCH_TOKENS", budget), ("RUST_LOG", "pdr_audit=info")];
-        let output = run_with(&["score", "-", "--methods", "loss"], texts.as_bytes(), &variables);
+        let output = run_with(&["score", "-", "--model", "demo", "--methods", "loss"], texts.as_bytes(), &variables);
         assert!(output.status.success());
         let log = String::from_utf8(output.stderr).unwrap();
         let loaded = log.lines().find(|line| line.contains("model loaded")).unwrap().to_owned();
@@ -208,7 +210,7 @@ fn a_batch_budget_is_set_and_changes_no_score() {
 fn score_gives_the_same_scores_on_whatever_instructions_the_variable_names() {
     let score = |simd| {
         let text = br#"{"text": "The brass clock struck nine in Fallowfield."}"#;
-        run_with(&["score", "-"], text, &[("PDR_AUDIT_SIMD", simd)])
+        run_with(&["score", "-", "--model", "demo"], text, &[("PDR_AUDIT_SIMD", simd)])
     };
     let values = |output: &Output| -> Vec<f64> {
         let scores = lines(output)[0]["scores"].clone();
@@ -333,4 +335,41 @@ fn requests_that_are_refused() {
     assert!(ends.contains("store.url"), "{ends}");
     let no_file = stderr(&run(&["test", "--request", "/nowhere.json"], b""));
     assert!(no_file.contains("/nowhere.json"), "{no_file}");
+}
+
+#[test]
+fn the_demo_model_answers_only_where_it_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mine.jsonl");
+    std::fs::write(
+        &path,
+        "{\"text\": \"A text of mine.\", \"label\": 0}\n{\"text\": \"Another one.\", \"label\": 1}\n",
+    )
+    .unwrap();
+    let (mine, out) = (path.to_str().unwrap(), directory.path().join("adapter").display().to_string());
+    let shards = directory.path().join("shards.jsonl");
+    std::fs::write(&shards, "[\"One.\", \"Two.\", \"Three.\"]\n").unwrap();
+    let shards = shards.to_str().unwrap();
+    for arguments in [
+        &["score", mine][..],
+        &["audit", mine],
+        &["plan", mine, "--out", "plan.json"],
+        &["test", "order", shards],
+        &["memorization", mine],
+        &["finetune", mine, "--output", &out],
+        &["count-tokens", mine],
+    ] {
+        let said = stderr(&run_with(arguments, b"", &[]));
+        assert!(said.contains("no model is named: add --model MODEL"), "{arguments:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
+    }
+    for kind in ["audit", "test", "memorization", "calibration", "finetune"] {
+        let said = stderr(&run_with(&[kind, "--request", "-"], b"{}", &[]));
+        assert!(said.contains("the request names no model: add the field `model`"), "{kind}: {said}");
+    }
+    let named = run_with(&["score", mine, "--model", "demo", "--methods", "loss"], b"", &[]);
+    assert!(named.status.success());
+    let said = String::from_utf8(named.stderr).unwrap();
+    assert!(said.starts_with("note: `demo` is a demonstration model trained on generated text"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
 }

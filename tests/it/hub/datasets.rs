@@ -1,6 +1,7 @@
 //! Datasets of the Hub: their Parquet files, and what the command line makes of them.
 
 use super::*;
+use crate::common::DEMO_BY_DEFAULT;
 use crate::common::hub_server::CONVERTED;
 use lm::hub::DatasetSplit;
 use parquet::column::writer::ColumnWriter;
@@ -156,6 +157,7 @@ fn a_spoiled_file_and_refusals_are_named() {
 fn run(home: &TempDir, server: &HubServer, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .args(arguments)
+        .envs(DEMO_BY_DEFAULT)
         .envs([("HF_HOME", home.path().to_str().unwrap()), ("HF_ENDPOINT", &server.url())])
         .output()
         .unwrap()
