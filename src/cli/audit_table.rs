@@ -1,156 +1,209 @@
-//! An audit's report for people.
+//! An audit's report for people, made of its JSON: the verdict first, then a line a method.
 
 use super::evidence;
-use crate::audits::{AuditReport, AuditResults, GroupAverage, MethodFindings, SeedSummary};
+use super::report_format::{number, part, percent, signed};
+use super::text_table::{LABEL, TextColumn, TextTable};
+use crate::audits::AuditResults;
+use crate::table::ResultRow;
+use crate::wire::number_of;
 use indexmap::IndexMap;
+use serde_json::Value;
 use std::fmt::Write;
 
-/// One line a method, then the same for each group and for the mean over groups, then the verdict and the warnings. Without labels the lines say how the scores are spread.
-pub fn render(report: &AuditReport, results: &AuditResults) -> String {
-    let (mut out, samples, model) = (String::new(), &report.samples, &report.provenance.model);
-    let counts = |total, members, non_members| format!("{total} samples, {members} members, {non_members} non-members");
+/// The scores of each method, by its label.
+pub type ScoresByMethod = IndexMap<String, Vec<f64>>;
+
+/// The scores of an audit's results.
+pub fn scores_of_results(results: &AuditResults) -> ScoresByMethod {
+    let scores = |place: usize| results.rows.iter().filter_map(|row| row.scores[place]).collect();
+    results.listed().map(|(place, column)| (column.method.label.to_string(), scores(place))).collect()
+}
+
+/// The same of rows that have `scores`.
+pub fn scores_of_rows(rows: &[ResultRow]) -> ScoresByMethod {
+    let mut all = ScoresByMethod::new();
+    let scores = rows.iter().filter_map(|row| row.get("scores")?.as_object()).flatten();
+    for (label, score) in scores.filter_map(|(label, score)| Some((label, score.as_f64()?))) {
+        all.entry(label.clone()).or_default().push(score);
+    }
+    all
+}
+
+/// The verdict, a line a method, then the same for each group and for the mean over groups, then what the verdict rests on, and the
+/// warnings. Without labels the lines say how the scores are spread.
+pub fn render(report: &Value, scores: &ScoresByMethod, width: Option<usize>) -> String {
+    let mut out = evidence::verdict(&report["verdict"], width);
+    let samples = &report["samples"];
     // Writing to a String cannot fail.
-    let exclusions = exclusions(report);
-    if samples.members + samples.non_members == 0 {
-        let _ = writeln!(out, "{model}: {} samples without labels, {exclusions}", samples.total);
+    let _ = writeln!(
+        out,
+        "{}: {}, {}\n",
+        part::<String>(&report["provenance"]["model"]).unwrap_or_default(),
+        counts(samples),
+        exclusions(samples)
+    );
+    if is_labelled(samples) {
+        out.push_str(&separations(&report["methods"], width));
     } else {
-        let counts = counts(samples.total, samples.members, samples.non_members);
-        let _ = writeln!(out, "{model}: {counts}, {exclusions}");
+        out.push_str(&spreads(scores, width));
     }
-    let targets = &report.provenance.request.metrics.fpr_targets;
-    if samples.members + samples.non_members == 0 {
-        out.push_str(&spreads(results));
-    } else {
-        out.push_str(&table(report.methods.iter().map(|method| (&*method.method.label, &method.findings)), targets));
+    for group in elements(&report["groups"]) {
+        let _ = writeln!(out, "\n{}: {}\n", group["group"].as_str().unwrap_or_default(), counts(group));
+        out.push_str(&separations(&group["methods"], width));
     }
-    for group in &report.groups {
-        let counts = match group.members + group.non_members {
-            0 => format!("{} samples", group.total),
-            _ => counts(group.total, group.members, group.non_members),
-        };
-        let _ = writeln!(out, "\n{}: {counts}", group.group);
-        out.push_str(&table(group.methods.iter().map(|method| (&*method.label, &method.findings)), targets));
-    }
-    out.push_str(&averages(report, targets));
-    for SeedSummary { labels, seeds, auroc, delta } in &report.seeds {
-        let _ = write!(out, "\n{} and {} more seeds: AUROC ", labels[0], seeds.len() - 1);
-        let _ = write!(out, "{:.3} +- {:.3}", auroc.mean, auroc.standard_deviation);
-        let gain = delta
-            .as_ref()
-            .map(|delta| format!(", {:+.3} +- {:.3} vs. before tuning", delta.mean, delta.standard_deviation));
-        let _ = writeln!(out, "{}", gain.unwrap_or_default());
-    }
-    out.push_str(&evidence::render(report));
-    out.push_str(&plan(report));
-    for warning in &report.warnings {
-        let _ = write!(out, "\nwarning: {}", warning.detail);
-    }
-    for group in &report.groups {
-        for warning in &group.warnings {
-            let _ = write!(out, "\nwarning: {}: {}", group.group, warning.detail);
-        }
-    }
-    if out.contains("\nwarning: ") {
-        out.push('\n');
-    }
+    out.push_str(&averages(&report["methods"], width));
+    out.push_str(&seeds(&report["seeds"]));
+    out.push_str(&evidence::render(report, width));
+    out.push_str(&plan(&report["plan"]));
+    out.push_str(&warnings(report));
     out
 }
 
-fn plan(report: &AuditReport) -> String {
-    let planned = report.plan.cited.as_ref().map_or_else(
-        || "unplanned: methods, primary and control may have been chosen by their results".to_owned(),
-        |plan| format!("planned: {} of {}", plan.id, plan.created),
-    );
-    format!("{planned}\n")
+fn elements(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+fn count(samples: &Value, name: &str) -> u64 {
+    samples[name].as_u64().unwrap_or_default()
+}
+
+fn is_labelled(samples: &Value) -> bool {
+    count(samples, "members") + count(samples, "non_members") > 0
+}
+
+/// The numbers of samples, as a whole or of a group.
+fn counts(samples: &Value) -> String {
+    let total = number_of(count(samples, "total"), "sample");
+    if !is_labelled(samples) {
+        return format!("{total} without labels");
+    }
+    let members = number_of(count(samples, "members"), "member");
+    format!("{total}, {members}, {}", number_of(count(samples, "non_members"), "non-member"))
 }
 
 /// Describes the number of missing scores, by reason.
-fn exclusions(report: &AuditReport) -> String {
-    let mut reasons = IndexMap::<&str, usize>::new();
-    for exclusion in &report.samples.exclusions {
-        *reasons.entry(&exclusion.code).or_default() += exclusion.samples;
+fn exclusions(samples: &Value) -> String {
+    let mut reasons = IndexMap::<&str, u64>::new();
+    for exclusion in elements(&samples["exclusions"]) {
+        *reasons.entry(exclusion["code"].as_str().unwrap_or_default()).or_default() += count(exclusion, "samples");
     }
-    let total: usize = reasons.values().sum();
+    let total = number_of(reasons.values().sum::<u64>(), "exclusion");
     let reasons: Vec<String> = reasons.iter().map(|(code, count)| format!("{count} {code}")).collect();
-    if reasons.is_empty() { "0 exclusions".to_owned() } else { format!("{total} exclusions ({})", reasons.join(", ")) }
+    if reasons.is_empty() { total } else { format!("{total} ({})", reasons.join(", ")) }
 }
 
-/// Of each method the number of its scores, and quantiles of them: what is known without labels.
-fn spreads(results: &AuditResults) -> String {
-    let width = results.listed().map(|(_, column)| column.method.label.chars().count()).max().unwrap_or(0).max(6);
-    let names = ["lowest", "10 %", "median", "90 %", "highest"].map(|name| format!("  {name:>9}")).concat();
-    let mut out = format!("\n{:width$}  {:>6}{names}\n", "method", "scored");
-    for (place, column) in results.listed() {
-        let mut scores: Vec<f64> = results.rows.iter().filter_map(|row| row.scores[place]).collect();
+/// The columns of the true-positive rates of some methods, by the false-positive rates of the first that has them.
+fn rate_columns<'a>(mut rates: impl Iterator<Item = &'a Value>) -> Vec<TextColumn> {
+    let targets = rates.find_map(|rates| rates.as_array().filter(|rates| !rates.is_empty()));
+    let target = |rate: &Value| rate["fpr"].as_f64().unwrap_or_default();
+    let columns =
+        targets.into_iter().flatten().map(|rate| TextColumn::numbers(format!("TPR@{}", percent(target(rate)))));
+    columns.collect()
+}
+
+/// One number for each of the columns.
+fn rate_cells(rates: &Value, columns: usize) -> impl Iterator<Item = String> {
+    (0..columns).map(move |place| number(rates[place]["tpr"].as_f64()))
+}
+
+/// One line a method: how well it separates the classes, or how many scores it has where there are none.
+fn separations(methods: &Value, width: Option<usize>) -> String {
+    let label = |method: &Value| method["label"].as_str().unwrap_or_default().to_owned();
+    if elements(methods).all(|method| method["tpr_at_fpr"].is_null()) {
+        let mut table = TextTable::new([TextColumn::words("method").cut_to(LABEL), TextColumn::numbers("scored")]);
+        elements(methods).for_each(|method| table.add([label(method), count(method, "scored").to_string()]));
+        return table.render(width);
+    }
+    let rates = rate_columns(elements(methods).map(|method| &method["tpr_at_fpr"]));
+    let rate_count = rates.len();
+    let first = [TextColumn::words("method").cut_to(LABEL), TextColumn::numbers("AUROC"), TextColumn::numbers("s.e.")];
+    let last = [TextColumn::numbers("FPR@95%"), TextColumn::words("vs. baseline")];
+    let mut table = TextTable::new(first.into_iter().chain(rates).chain(last));
+    for method in elements(methods) {
+        let auroc = [number(method["auroc"].as_f64()), number(method["auroc_standard_error"].as_f64())];
+        let cells = [label(method)].into_iter().chain(auroc).chain(rate_cells(&method["tpr_at_fpr"], rate_count));
+        let last = [number(method["fpr_at_95_tpr"].as_f64()), versus_baseline(&method["versus_baseline"])];
+        table.add(cells.chain(last));
+    }
+    table.render(width)
+}
+
+/// What weights add to the same method without them; empty for a method without weights.
+fn versus_baseline(versus: &Value) -> String {
+    let (Some(delta), Some(baseline)) = (versus["delta"].as_f64(), versus["baseline"].as_str()) else {
+        return String::new();
+    };
+    let p = versus["p_value"].as_f64().map_or(String::new(), |p| format!(" (p = {p:.3})"));
+    format!("{}{p} on {baseline}", signed(delta))
+}
+
+/// The number of scores of each method, and quantiles of them: what is known without labels.
+fn spreads(scores: &ScoresByMethod, width: Option<usize>) -> String {
+    let names = ["scored", "lowest", "10 %", "median", "90 %", "highest"].map(TextColumn::numbers);
+    let mut table = TextTable::new([TextColumn::words("method").cut_to(LABEL)].into_iter().chain(names));
+    for (label, scores) in scores {
+        let mut scores = scores.clone();
         scores.sort_by(f64::total_cmp);
         // The score below which at most this part of the others lies.
         let quantile = |part: f64| scores.get(((scores.len().saturating_sub(1)) as f64 * part).round() as usize);
-        let cells = [0.0, 0.1, 0.5, 0.9, 1.0].map(|part| match quantile(part) {
-            Some(score) => format!("  {score:>9.3}"),
-            None => format!("  {:>9}", "-"),
-        });
-        let _ = writeln!(out, "{:width$}  {:>6}{}", column.method.label, scores.len(), cells.concat());
+        let quantiles = [0.0, 0.1, 0.5, 0.9, 1.0].map(|part| number(quantile(part).copied()));
+        table.add([label.clone(), scores.len().to_string()].into_iter().chain(quantiles));
     }
-    out
-}
-
-/// The rows of some methods, by label.
-fn table<'a>(methods: impl Iterator<Item = (&'a str, &'a MethodFindings)> + Clone, targets: &[f64]) -> String {
-    let width = methods.clone().map(|(label, _)| label.chars().count()).max().unwrap_or(0).max(6);
-    if methods.clone().all(|(_, findings)| findings.separation.is_none()) {
-        let row = |(label, findings): (&str, &MethodFindings)| format!("{label:width$}  {:>6}\n", findings.scored);
-        return format!("\n{:width$}  {:>6}\n", "method", "scored") + &methods.map(row).collect::<String>();
-    }
-    let mut out = format!("\n{:width$}  {:>6}  {:>6}", "method", "AUROC", "s.e.");
-    for target in targets {
-        let _ = write!(out, "  {:>10}", format!("TPR@{}%", (target * 1e6).round() / 1e4));
-    }
-    let _ = writeln!(out, "  {:>7}  vs. baseline", "FPR@95%");
-    methods.for_each(|(label, findings)| out.push_str(&row(label, findings, targets, width)));
-    out
-}
-
-fn row(label: &str, findings: &MethodFindings, targets: &[f64], width: usize) -> String {
-    let separation = findings.separation.as_ref();
-    let (auroc, error) = (separation.and_then(|s| s.auroc), separation.and_then(|s| s.auroc_standard_error));
-    let mut out = format!("{:width$}  {:>6}  {:>6}", label, number(auroc), number(error));
-    for place in 0..targets.len() {
-        let point = separation.and_then(|s| s.tpr_at_fpr.get(place));
-        let _ = write!(out, "  {:>10}", number(point.map(|point| point.tpr)));
-    }
-    let versus = findings.versus_baseline.as_ref().map(|versus| {
-        let p = versus.p_value.map_or(String::new(), |p| format!(" (p = {p:.3})"));
-        // Adding 0 turns what rounds to a negative zero into a plain one.
-        let delta = (versus.delta * 1e3).round() / 1e3 + 0.0;
-        format!("{delta:+.3}{p} on {}", versus.baseline)
-    });
-    let all_but = number(separation.and_then(|s| s.fpr_at_95_tpr));
-    let line = format!("{out}  {all_but:>7}  {}", versus.unwrap_or_default());
-    format!("{}\n", line.trim_end())
+    table.render(width)
 }
 
 /// One line a method: how many groups are in the mean, then the means; nothing where they were not asked for.
-fn averages(report: &AuditReport, targets: &[f64]) -> String {
-    let averages =
-        report.methods.iter().filter_map(|method| Some((&*method.method.label, &method.average.as_ref()?.group)));
-    let rows: Vec<(&str, &GroupAverage)> = averages.collect();
-    let Some(width) = rows.iter().map(|(label, _)| label.chars().count().max(6)).max() else { return String::new() };
-    let mut out = format!("\nunweighted mean over groups\n\n{:width$}  {:>6}  {:>6}", "method", "groups", "AUROC");
-    // Writing to a String cannot fail.
-    for target in targets {
-        let _ = write!(out, "  {:>10}", format!("TPR@{}%", (target * 1e6).round() / 1e4));
+fn averages(methods: &Value, width: Option<usize>) -> String {
+    let means: Vec<(&str, &Value)> = elements(methods)
+        .filter_map(|method| Some((method["label"].as_str()?, &method["average"]["group"])))
+        .filter(|(_, mean)| !mean.is_null())
+        .collect();
+    if means.is_empty() {
+        return String::new();
     }
-    out.push('\n');
-    for (label, average) in rows {
-        let _ = write!(out, "{label:width$}  {:>6}  {:>6}", average.groups, number(average.auroc));
-        for place in 0..targets.len() {
-            let _ = write!(out, "  {:>10}", number(average.tpr_at_fpr.get(place).map(|rate| rate.tpr)));
-        }
-        out.push('\n');
+    let rates = rate_columns(means.iter().map(|(_, mean)| &mean["tpr_at_fpr"]));
+    let rate_count = rates.len();
+    let first =
+        [TextColumn::words("method").cut_to(LABEL), TextColumn::numbers("groups"), TextColumn::numbers("AUROC")];
+    let mut table = TextTable::new(first.into_iter().chain(rates));
+    for (label, mean) in means {
+        let first = [label.to_owned(), count(mean, "groups").to_string(), number(mean["auroc"].as_f64())];
+        table.add(first.into_iter().chain(rate_cells(&mean["tpr_at_fpr"], rate_count)));
     }
-    out
+    format!("\nunweighted mean over groups\n\n{}", table.render(width))
 }
 
-fn number(value: Option<f64>) -> String {
-    value.map_or("-".to_owned(), |value| format!("{value:.3}"))
+/// One line for methods that differ by their seeds alone.
+fn seeds(seeds: &Value) -> String {
+    let spread = |spread: &Value| {
+        let number = |name: &str| spread[name].as_f64();
+        Some((number("mean")?, number("standard_deviation")?))
+    };
+    let line = |summary: &Value| {
+        let (mean, deviation) = spread(&summary["auroc"])?;
+        let more = number_of(summary["seeds"].as_array()?.len().saturating_sub(1), "more seed");
+        let gain = spread(&summary["delta"])
+            .map(|(mean, deviation)| format!(", {} +- {deviation:.3} vs. before tuning", signed(mean)));
+        let label = summary["labels"][0].as_str()?;
+        Some(format!("\n{label} and {more}: AUROC {mean:.3} +- {deviation:.3}{}\n", gain.unwrap_or_default()))
+    };
+    elements(seeds).filter_map(line).collect()
+}
+
+fn plan(plan: &Value) -> String {
+    match (plan["id"].as_str(), plan["created"].as_str()) {
+        (Some(id), Some(created)) => format!("planned: {id} of {created}\n"),
+        _ => "unplanned: methods, primary and control may have been chosen by their results\n".to_owned(),
+    }
+}
+
+/// The warnings of the whole report and of its groups.
+fn warnings(report: &Value) -> String {
+    let detail = |warning: &Value| warning["detail"].as_str().unwrap_or_default().to_owned();
+    let whole = elements(&report["warnings"]).map(|warning| format!("\nwarning: {}\n", detail(warning)));
+    let of_groups = elements(&report["groups"]).flat_map(|group| {
+        let name = group["group"].as_str().unwrap_or_default();
+        elements(&group["warnings"]).map(move |warning| format!("\nwarning: {name}: {}\n", detail(warning)))
+    });
+    whole.chain(of_groups).collect()
 }

@@ -142,7 +142,7 @@ async fn open(args: OpenArgs, config: Option<&Path>) -> Result<()> {
     let private: PrivatePart =
         serde_json::from_str(&content).with_context(|| format!("{} is no private part of canaries", file.display()))?;
     for (flag, given) in [
-        ("--methods", common.scoring.methods.is_some()),
+        ("--methods", common.scoring.methods.is_given()),
         ("--primary", common.primary.is_some()),
         ("--nonce", common.nonce.is_some()),
     ] {
@@ -167,7 +167,7 @@ async fn open(args: OpenArgs, config: Option<&Path>) -> Result<()> {
         "{} is not what was committed to: its method, nonce, canaries and twins give {computed}, and the commitment is {given}",
         file.display()
     );
-    common.scoring.methods = Some(json!([private.method]).to_string());
+    common.scoring.methods.methods = Some(json!([private.method]).to_string());
     (common.commitment, common.nonce) = (Some(given), Some(private.nonce));
     membership_test::test(TestInput::canaries(&file, private.canaries), common, config).await
 }

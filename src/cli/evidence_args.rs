@@ -22,6 +22,7 @@ use std::path::PathBuf;
 const NO_CONTROL: &str = "none";
 
 #[derive(Args)]
+#[command(next_help_heading = "Verdict")]
 pub struct EvidenceArgs {
     /// Label or name of the method that the verdict is about; by default ref, else min_k_plus_plus, else the first method.
     #[arg(long, value_name = "METHOD")]

@@ -27,6 +27,7 @@ pub struct InputArgs {
 
 /// Options for reading files of texts.
 #[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Texts")]
 pub struct ReaderArgs {
     /// Format of the file, if its name and its content do not show it.
     #[arg(long, value_name = "KIND", value_parser = variant::<FileKind>())]

@@ -1,14 +1,14 @@
 //! Options common to the commands that score: the model, the methods, and the start and the end of the scorer.
 
+use super::method_flags::MethodFlags;
 use super::{demo_model, progress};
 use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
 use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
-use crate::wire::in_words;
 use crate::{app, telemetry};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use mia::methods::{Fault, LabelledMethod, Scope, parse_list, resolve};
+use mia::methods::{Fault, LabelledMethod, Scope, resolve};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -36,6 +36,7 @@ pub fn load_settings(flags: &ModelFlags, config: Option<&Path>, files: &[&Path])
 
 /// Options that go with `--model`.
 #[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Model")]
 pub struct VariantArgs {
     /// Reference model of the models named, of the same three kinds.
     #[arg(long, value_name = "MODEL")]
@@ -61,6 +62,7 @@ impl VariantArgs {
 
 /// Options common to `score` and `audit`.
 #[derive(Args)]
+#[command(next_help_heading = "Model")]
 pub struct ScoringArgs {
     /// Model to score with: the id of a configured model, a directory, or a repository on the Hub as in
     /// `EleutherAI/pythia-160m@REVISION`; by default the default model of the settings.
@@ -68,10 +70,8 @@ pub struct ScoringArgs {
     pub model: Option<String>,
     #[command(flatten)]
     pub variant: VariantArgs,
-    /// A JSON array as in a request, or names separated by commas; by default loss, zlib, min_k and
-    /// min_k_plus_plus, plain and with linear PDR, and of `test` the method that its verdict is about.
-    #[arg(long, value_name = "METHODS")]
-    pub methods: Option<String>,
+    #[command(flatten)]
+    pub methods: MethodFlags,
     /// Handling of texts longer than the model's context.
     #[arg(long, default_value_t, value_parser = variant::<Overflow>())]
     pub overflow: Overflow,
@@ -110,10 +110,7 @@ impl ScoringArgs {
         scope: &Scope,
         defaults: impl FnOnce(&Scope) -> Vec<LabelledMethod>,
     ) -> Result<Vec<LabelledMethod>> {
-        let Some(list) = &self.methods else { return Ok(defaults(scope)) };
-        let requests = parse_list(list).map_err(|error| {
-            anyhow!(in_words(&error.to_string())).context("--methods is not a JSON array of methods")
-        })?;
+        let Some(requests) = self.methods.requests()? else { return Ok(defaults(scope)) };
         resolve(&requests, scope).map_err(|faults| methods_error(&faults))
     }
 }

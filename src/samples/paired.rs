@@ -113,7 +113,7 @@ mod tests {
             split_fields(json!({"member": ["a", "b"], "nonmember": [], "member_neighbors": [["d"]]})).unwrap_err();
         assert_eq!(fault, "`member_neighbors` has 1 lists, where `member` has 2 texts");
         let fault = split_fields(json!({"member": ["a"], "nonmember": [], "member_neighbors": "d"})).unwrap_err();
-        assert_eq!(fault, "`member_neighbors` has no list of lists, where `member` has 1 texts");
+        assert_eq!(fault, "`member_neighbors` has no list of lists, where `member` has 1 text");
         assert!(split_fields(json!({"member": [], "nonmember": null})).unwrap_err().contains("holds a text"));
     }
 

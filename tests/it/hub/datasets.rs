@@ -185,7 +185,7 @@ fn the_command_line_writes_a_split_as_samples() {
         .map(|(text, label)| json!({"text": text, "label": label, "group": "w"}));
     assert_eq!(lines(&success(&written)), samples);
     let said = String::from_utf8_lossy(&written.stderr).into_owned();
-    assert!(said.ends_with("3 samples: 2 members, 1 non-members, 0 without a label\n"), "{said}");
+    assert!(said.ends_with("3 samples: 2 members, 1 non-member, 0 without a label\n"), "{said}");
     assert!(said.contains("download is complete"), "{said}");
 
     for name in ["samples.jsonl", "samples.csv", "samples.parquet"] {

@@ -10,6 +10,9 @@ const MAX_QUOTED_CHARS: usize = 60;
 /// The least likeness of a name that is suggested, from 0 to 1.
 const LEAST_LIKENESS: f64 = 0.84;
 
+/// The least number of characters of a part of a name that stands for it.
+const LEAST_PART: usize = 4;
+
 /// One fault of a request, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Fault {
@@ -50,7 +53,12 @@ fn similar<'k>(name: &str, known: &'k [String]) -> Option<&'k str> {
     };
     // The parameters of a label are no part of the name.
     let name = plain(name.split('(').next().unwrap_or(name));
-    let likeness = |known: &'k String| (strsim::jaro_winkler(&name, &plain(known)), known.as_str());
+    let likeness = |known: &'k String| {
+        let spelt = plain(known);
+        let is_part = name.len() >= LEAST_PART && spelt.contains(&name);
+        let likeness = strsim::jaro_winkler(&name, &spelt);
+        (if is_part { likeness.max(LEAST_LIKENESS) } else { likeness }, known.as_str())
+    };
     let best = known.iter().map(likeness).max_by(|one, other| one.0.total_cmp(&other.0));
     best.filter(|(likeness, _)| *likeness >= LEAST_LIKENESS).map(|(_, known)| known)
 }
@@ -105,6 +113,7 @@ mod tests {
             ("con-recall", Some("con_recall")),
             ("dcpdd", Some("dc_pdd")),
             ("reference", Some("ref")),
+            ("case", Some("lowercase")),
             ("lower", Some("lowercase")),
             ("nope", None),
             ("", None),
