@@ -71,7 +71,7 @@ pub enum AuditGoal<'a> {
     /// Its report is printed.
     Report,
     /// Its report is printed, and everything is kept in a folder.
-    Folder(RunFolder),
+    Folder(Box<RunFolder>),
     /// Nothing is scored; its plan is written to a file.
     Plan(&'a Path),
 }

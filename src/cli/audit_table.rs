@@ -117,7 +117,9 @@ fn separations(methods: &Value, width: Option<usize>) -> String {
     let rates = rate_columns(elements(methods).map(|method| &method["tpr_at_fpr"]));
     let rate_count = rates.len();
     let first = [TextColumn::words("method").cut_to(LABEL), TextColumn::numbers("AUROC"), TextColumn::numbers("s.e.")];
-    let last = [TextColumn::numbers("FPR@95%"), TextColumn::words("vs. baseline")];
+    let has_weights = elements(methods).any(|method| !method["versus_baseline"].is_null());
+    let versus = has_weights.then(|| TextColumn::words("vs. baseline"));
+    let last = [TextColumn::numbers("FPR@95%")].into_iter().chain(versus);
     let mut table = TextTable::new(first.into_iter().chain(rates).chain(last));
     for method in elements(methods) {
         let auroc = [number(method["auroc"].as_f64()), number(method["auroc_standard_error"].as_f64())];

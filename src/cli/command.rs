@@ -113,7 +113,7 @@ fn resume(kinds: &JobKinds, folder: &Path) -> Result<()> {
         bail!("the arguments of request.json are not those of an audit");
     };
     folder.log("the audit goes on");
-    block_on(audit::run(args.audit, AuditGoal::Folder(folder), cli.config.as_deref()))
+    block_on(audit::run(args.audit, AuditGoal::Folder(Box::new(folder)), cli.config.as_deref()))
 }
 
 /// Runs the program.
@@ -132,7 +132,9 @@ pub fn main() -> ExitCode {
 
 /// Runs the command, or the job that `--request` has.
 fn dispatch(kinds: &JobKinds, matches: &ArgMatches) -> Result<()> {
-    let is_given = |id: &Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+    // Global options of a command are among the ids as well, and known to that command alone.
+    let is_known = |id: &Id| matches.try_contains_id(id.as_str()).is_ok();
+    let is_given = |id: &Id| is_known(id) && matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
     if matches.subcommand().is_some() && matches.ids().any(|id| *id != "config" && is_given(id)) {
         bail!("--host, --port, --model and what goes with them come after the name of the command");
     }
@@ -166,7 +168,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Score(args) => block_on(score::run(*args, config)),
         Command::Audit(args) => {
             let AuditCommandArgs { audit, out } = *args;
-            let folder = out.as_deref().map(RunFolder::create).transpose()?;
+            let folder = out.as_deref().map(RunFolder::create).transpose()?.map(Box::new);
             block_on(audit::run(audit, folder.map_or(AuditGoal::Report, AuditGoal::Folder), config))
         }
         Command::Plan(args) => block_on(audit::run(args.audit, AuditGoal::Plan(&args.out), config)),

@@ -32,7 +32,7 @@ pub fn with_requests(cli: Command, kinds: &JobKinds) -> Command {
     kinds.iter().fold(cli, |cli, kind| {
         let JobDocument { operation, about, segment, .. } = kind.document;
         let request = Arg::new(REQUEST).long(REQUEST).value_name("FILE").value_parser(value_parser!(PathBuf));
-        let request = request.help(format!(
+        let request = request.help_heading("Request").help(format!(
             "Body of a request to `POST /v1/{segment}`, in place of all other arguments but --format and --wide; `-` for standard \
              input"
         ));

@@ -28,7 +28,7 @@ pub struct ScoreArgs {
     #[command(flatten)]
     input: InputArgs,
     /// List every token with its statistics and its contributions to the scores.
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     tokens: bool,
     #[command(flatten)]
     output: ScoreOutputArgs,

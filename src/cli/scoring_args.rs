@@ -73,7 +73,7 @@ pub struct ScoringArgs {
     #[command(flatten)]
     pub methods: MethodFlags,
     /// Handling of texts longer than the model's context.
-    #[arg(long, default_value_t, value_parser = variant::<Overflow>())]
+    #[arg(long, help_heading = "Model", default_value_t, value_parser = variant::<Overflow>())]
     pub overflow: Overflow,
 }
 

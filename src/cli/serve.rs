@@ -54,7 +54,8 @@ pub fn run(args: ServeArgs, config: Option<&Path>) -> Result<()> {
 /// # Errors
 /// Where a part is at fault.
 fn report(parts: &[CheckedPart]) -> Result<()> {
-    let mut table = TextTable::new([TextColumn::words("part"), TextColumn::words("state"), TextColumn::words("")]);
+    let mut table =
+        TextTable::new([TextColumn::words("part"), TextColumn::words("state"), TextColumn::words("detail")]);
     for CheckedPart { name, outcome } in parts {
         let (state, detail) = match outcome {
             Ok(detail) => ("ok", detail.clone()),

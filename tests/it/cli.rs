@@ -601,3 +601,15 @@ fn an_interrupted_audit_says_what_is_kept_and_goes_on() {
     assert_eq!(report["samples"]["total"], 1000);
     assert!(!out.join("statistics").exists());
 }
+
+#[test]
+fn a_global_option_of_a_command_is_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let keys = directory.path().join("keys.toml").display().to_string();
+    let made = run(&["key", "new", "--name", "alice", "--keys", &keys], b"");
+    assert!(made.status.success() && made.stdout.starts_with(b"pdr_"), "{}", String::from_utf8_lossy(&made.stderr));
+    let listed = run(&["key", "--keys", &keys, "list"], b"");
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("alice"), "{}", String::from_utf8_lossy(&listed.stderr));
+    let revoked = run(&["key", "revoke", "--name", "alice", "--keys", &keys], b"");
+    assert!(String::from_utf8_lossy(&revoked.stderr).starts_with("1 of 1 key revoked"));
+}
