@@ -68,7 +68,7 @@ print(f"{TEXTS} texts, demo model, {rounds} rounds, in turn")
 ratios = []
 for number in range(rounds):
     begun = time.monotonic()
-    subprocess.run([program, "score", texts, "--methods", METHODS, "--output", os.path.join(work, f"scores-{number}.jsonl")],
+    subprocess.run([program, "score", texts, "--model", "demo", "--methods", METHODS, "--output", os.path.join(work, f"scores-{number}.jsonl")],
                    check=True, stderr=subprocess.DEVNULL)
     scored = time.monotonic() - begun
     process, url = service(os.path.join(work, f"{number}.db"))

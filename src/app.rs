@@ -1,5 +1,6 @@
 //! Wiring: settings to a running service, and its end in order.
 
+mod check;
 mod devices;
 mod signals;
 
@@ -13,6 +14,7 @@ use crate::server::{ConnectionLimits, Listener, Tls, connection_limit};
 use crate::store::Store;
 use crate::telemetry::MetricsExporter;
 use anyhow::{Context, Result, bail};
+pub use check::{CheckedPart, check};
 use devices::{DeclaredModels, ServerSlot, declare, device_slot, queue_tokens};
 use kernels::simd;
 use lm::hub::{Hub, HubError};

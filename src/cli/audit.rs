@@ -1,18 +1,24 @@
 //! `pdr-audit audit`: samples in, a report out.
 
+use super::audit_table::scores_of_results;
 use super::evidence_args::EvidenceArgs;
+use super::export::result_file;
 use super::input::InputArgs;
 use super::progress::{self, Progress};
-use super::report_format::{self, ReportFormat};
+use super::report_format::ReportArgs;
+use super::run_folder::RunFolder;
+use super::runtime::interrupted;
 use super::scoring_args::{self, ScoringArgs, variant};
-use super::{audit_scores, plan_file, table};
+use super::{audit_scores, audit_table, plan_file};
 use crate::audits::{
     self, AuditFailure, AuditMetrics, AuditOptions, AuditOutcome, AuditPlan, AverageOver, RunEvent, TuningProgress,
     with_default_primary,
 };
+use crate::config::Settings;
 use crate::datasets::{DatasetDigest, Sample, SampleBlocks, SampleTotals};
 use crate::new_file::NewFile;
 use crate::samples::RecordPlace;
+use crate::wire::number_of;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use mia::methods::{Fault, LabelledMethod, Scope, faults_of_texts, possible_default_methods};
@@ -25,44 +31,59 @@ pub struct AuditArgs {
     #[command(flatten)]
     input: InputArgs,
     /// Column or field of the labels; by default `label`.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Texts")]
     label_column: Option<String>,
     /// False-positive rates at which to report the true-positive rate.
-    #[arg(long, value_name = "RATE", value_delimiter = ',', default_values_t = AuditMetrics::default().fpr_targets)]
+    #[arg(long, value_name = "RATE", help_heading = "Statistics", value_delimiter = ',', default_values_t = AuditMetrics::default().fpr_targets)]
     fpr: Vec<f64>,
     /// List the points of each ROC curve (JSON only).
-    #[arg(long)]
+    #[arg(long, help_heading = "Statistics")]
     roc: bool,
     /// Number of times to draw the samples anew to show how the numbers vary; 0 for not at all.
-    #[arg(long, value_name = "NUMBER", default_value_t = Bootstrap::default().replicates)]
+    #[arg(long, value_name = "NUMBER", help_heading = "Statistics", default_value_t = Bootstrap::default().replicates)]
     replicates: usize,
     /// Seed of these draws.
-    #[arg(long, value_name = "NUMBER", default_value_t = Bootstrap::default().seed)]
+    #[arg(long, value_name = "NUMBER", help_heading = "Statistics", default_value_t = Bootstrap::default().seed)]
     seed: u64,
     /// Print each method's unweighted mean over the groups as well.
-    #[arg(long, value_name = "WHAT", value_parser = variant::<AverageOver>())]
+    #[arg(long, value_name = "WHAT", help_heading = "Statistics", value_parser = variant::<AverageOver>())]
     average: Option<AverageOver>,
     /// List this many tokens, by class, of those that min_k and min_k_plus_plus select most often (JSON only).
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", help_heading = "Statistics")]
     selected_tokens: Option<usize>,
     #[command(flatten)]
     evidence: EvidenceArgs,
     /// A plan that `plan` wrote, which the audit must keep to and the report cites.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Verdict")]
     plan: Option<PathBuf>,
-    /// Format of the report; by default a table on a terminal and JSON elsewhere.
-    #[arg(long, value_enum)]
-    format: Option<ReportFormat>,
+    #[command(flatten)]
+    report: ReportArgs,
     /// Write the scores of each sample to this file, with the threshold of each false-positive rate and whether the score reaches
-    /// it: as CSV or Parquet if the name ends so and else as NDJSON.
-    #[arg(long, value_name = "FILE")]
+    /// it: as CSV or Parquet if the name ends in `.csv` or `.parquet`, and as NDJSON if it ends in `.ndjson` or `.jsonl`.
+    #[arg(long, value_name = "FILE", help_heading = "Output", value_parser = result_file())]
     scores: Option<PathBuf>,
     #[command(flatten)]
     scoring: ScoringArgs,
 }
 
-/// Audits a file or, where `plan_to` names one, writes the plan of the audit there and scores nothing.
-pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>) -> Result<()> {
+/// What becomes of an audit.
+pub enum AuditGoal<'a> {
+    /// Its report is printed.
+    Report,
+    /// Its report is printed, and everything is kept in a folder.
+    Folder(Box<RunFolder>),
+    /// Nothing is scored; its plan is written to a file.
+    Plan(&'a Path),
+}
+
+impl AuditGoal<'_> {
+    fn folder(&self) -> Option<&RunFolder> {
+        if let Self::Folder(folder) = self { Some(folder) } else { None }
+    }
+}
+
+/// Audits a file, to this end.
+pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) -> Result<()> {
     if let Some(target) = &args.scores {
         // A place that cannot be written is found now rather than after hours.
         drop(NewFile::create(target).with_context(|| format!("cannot write {}", target.display()))?);
@@ -75,7 +96,10 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
     let (places, read): (Vec<_>, Vec<_>) = read.into_iter().unzip();
     let (samples, others): (Vec<_>, Vec<_>) = read.into_iter().map(|read| (read.sample, read.others)).unzip();
     let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
-    let (settings, options) = args.evidence.options(args.scoring.settings(config)?)?;
+    let (mut settings, options) = args.evidence.options(args.scoring.settings(config, &[&args.input.file])?)?;
+    if let Some(folder) = goal.folder() {
+        settings.0.engine.disk_cache = Some(folder.statistics());
+    }
     let defaults = |scope: &Scope| {
         // The calibration is scored by the same methods, so that a reference serves it as well.
         let reference = || scope.reference.filter(|_| options.calibration.is_some()).map(str::to_owned);
@@ -108,8 +132,12 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
     // Reference models are downloaded before the bar of the samples is shown.
     progress::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(scoring_args::explained)?;
     let planned = AuditPlan::new(&request, digest(&samples)?);
-    if let Some(target) = plan_to {
+    if let AuditGoal::Plan(target) = goal {
         return plan_file::write(target, &planned);
+    }
+    if let Some(folder) = goal.folder() {
+        folder.begin(&planned)?;
+        folder.log(&format!("{} to audit with the model `{}`", number_of(samples.len(), "sample"), plan.model));
     }
     if let Some(file) = &args.plan {
         request.evidence.plan = Some(plan_file::cite(file, &planned)?);
@@ -118,24 +146,51 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let show = |event| match event {
         RunEvent::Bound { .. } => {}
-        RunEvent::Read { samples } => progress.show(None, format!("read {samples} samples")),
+        RunEvent::Read { samples } => progress.show(None, format!("read {}", number_of(samples, "sample"))),
         RunEvent::Testing => progress.show(None, "permutations and the report".to_owned()),
         RunEvent::Tuned(TuningProgress { seed, step, steps, loss }) => {
             progress.show(None, format!("tuning with seed {seed}: step {step} of {steps}, loss {loss:.4}"));
         }
-        RunEvent::Scored { done } => progress.show(Some(done as u64), format!("{done} of {total} samples")),
+        RunEvent::Scored { done } => {
+            progress.show(Some(done as u64), format!("{done} of {}", number_of(total, "sample")))
+        }
     };
     let samples = SampleBlocks::Memory(samples.into());
-    let outcome = audits::run(Arc::new(request), &samples, calibration, &scorer, show).await;
+    let outcome = tokio::select! {
+        outcome = audits::run(Arc::new(request), &samples, calibration, &scorer, show) => Some(outcome),
+        () = interrupted() => None,
+    };
+    let done = progress.position();
     drop(progress);
     scoring_args::finish(&scorer).await;
+    let Some(outcome) = outcome else {
+        let message =
+            format!("interrupted after {done} of {}; {}", number_of(total, "sample"), kept(&goal, &settings.0));
+        goal.folder().inspect(|folder| folder.log(&message));
+        bail!(message);
+    };
     let AuditOutcome { report, results } = outcome.map_err(explained)?;
-    report_format::print(&report, args.format, |report| table::render(report, &results))?;
+    let json = serde_json::to_value(&report)?;
+    args.report.print(&json, |json, width| audit_table::render(json, &scores_of_results(&results), width))?;
     // Last: where the file cannot be written, the report is there all the same.
     if let Some(target) = &args.scores {
-        audit_scores::write(target, &report, &results, others)?;
+        audit_scores::write(target, &report, &results, &others)?;
+    }
+    if let Some(folder) = goal.folder() {
+        folder.complete(&report, &json, &results, &others)?;
     }
     Ok(())
+}
+
+/// Says what an audit that was interrupted has left, and how to go on.
+fn kept(goal: &AuditGoal, settings: &Settings) -> String {
+    match (goal.folder(), &settings.engine.disk_cache) {
+        (Some(folder), _) => format!("what was computed is kept; go on with {}", folder.command_to_resume()),
+        (None, Some(cache)) => {
+            format!("what was computed is kept in {}, and the same command goes on there", cache.display())
+        }
+        (None, None) => "nothing is kept; with --out DIR an audit can be resumed".to_owned(),
+    }
 }
 
 fn digest(samples: &[Sample]) -> Result<String> {
@@ -167,7 +222,8 @@ fn check_texts(samples: &[Sample], places: &[RecordPlace], methods: &[LabelledMe
     let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
     let faults = faults_of_texts(texts, |index| places[index].to_string(), methods, "");
     let [first, others @ ..] = &*faults else { return Ok(()) };
-    let more = if others.is_empty() { String::new() } else { format!(" (and {} faults more)", others.len()) };
+    let more =
+        if others.is_empty() { String::new() } else { format!(" (and {} more)", number_of(others.len(), "fault")) };
     let place = match first.pointer.strip_suffix("/neighbors") {
         Some(place) => format!("{}: {place}: `neighbors`", file.display()),
         None => format!("--methods: {}", first.pointer),

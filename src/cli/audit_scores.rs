@@ -11,10 +11,10 @@ use std::path::Path;
 
 /// Writes a row for each sample: the fields that came with it, then its scores and, where the audit has labels, for each method
 /// and false-positive rate the threshold and whether the score reaches it. `others` has the fields of each sample in order.
-pub fn write(target: &Path, report: &AuditReport, results: &AuditResults, others: Vec<Fields>) -> Result<()> {
+pub fn write(target: &Path, report: &AuditReport, results: &AuditResults, others: &[Fields]) -> Result<()> {
     let labels: Vec<String> = results.listed().map(|(_, column)| column.method.label.to_string()).collect();
     let rows = || {
-        let rows = results.rows.iter().zip(&others).enumerate();
+        let rows = results.rows.iter().zip(others).enumerate();
         Ok(rows.map(|(index, (scores, others))| row(index, others, scores, report, results)))
     };
     export::write(target, &labels, rows)

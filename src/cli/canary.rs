@@ -5,6 +5,7 @@ use super::test_input::TestInput;
 use crate::audits::{MAX_SAMPLES, commitment_fault};
 use crate::canaries::{DrawOptions, PrivatePart, Template, draw};
 use crate::new_file::NewFile;
+use crate::wire::number_of;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
 use mia::methods::{Fault, Scope, parse_list, resolve};
@@ -80,7 +81,11 @@ fn make(args: &MakeArgs) -> Result<()> {
     };
     let label = label(&method).context("--method: canaries take a method that needs no other model")?;
     let texts = usize::from(args.count) * (usize::from(args.twins) + 1);
-    ensure!(texts <= MAX_SAMPLES, "--count, --twins: {texts} texts, and a test takes {MAX_SAMPLES} at most");
+    ensure!(
+        texts <= MAX_SAMPLES,
+        "--count, --twins: {}, and a test takes {MAX_SAMPLES} at most",
+        number_of(texts, "text")
+    );
     let templates = args.template.as_deref().map_or_else(|| Ok(vec![Template::words(args.words.into())]), templates)?;
     for name in [PUBLISH, PRIVATE, COMMITMENT] {
         let path = args.out.join(name);
@@ -116,15 +121,17 @@ fn make(args: &MakeArgs) -> Result<()> {
     write(PRIVATE, &format!("{}\n", serde_json::to_string_pretty(&private)?))?;
     write(COMMITMENT, &format!("{commitment}\n"))?;
     write(PUBLISH, &lines.collect::<String>())?;
-    let (out, count) = (args.out.display(), args.count);
+    let out = args.out.display();
+    let canaries = if args.count == 1 { "1 canary".to_owned() } else { format!("{} canaries", args.count) };
     writeln!(
         stdout().lock(),
-        "{count} canaries, each one of {} texts, to be tested by {label}\n\
+        "{}, each one of {}, to be tested by {label}\n\
          1. deposit the commitment where its date can be shown: {commitment}\n\
          2. publish the texts of {out}/{PUBLISH}\n\
          3. keep {out}/{PRIVATE} to yourself, and a copy: without it nothing can be shown\n\
          later: pdr-audit canary open {out}/{PRIVATE} --model MODEL",
-        args.twins + 1
+        canaries,
+        number_of(args.twins + 1, "text"),
     )?;
     Ok(())
 }
@@ -135,7 +142,7 @@ async fn open(args: OpenArgs, config: Option<&Path>) -> Result<()> {
     let private: PrivatePart =
         serde_json::from_str(&content).with_context(|| format!("{} is no private part of canaries", file.display()))?;
     for (flag, given) in [
-        ("--methods", common.scoring.methods.is_some()),
+        ("--methods", common.scoring.methods.is_given()),
         ("--primary", common.primary.is_some()),
         ("--nonce", common.nonce.is_some()),
     ] {
@@ -160,7 +167,7 @@ async fn open(args: OpenArgs, config: Option<&Path>) -> Result<()> {
         "{} is not what was committed to: its method, nonce, canaries and twins give {computed}, and the commitment is {given}",
         file.display()
     );
-    common.scoring.methods = Some(json!([private.method]).to_string());
+    common.scoring.methods.methods = Some(json!([private.method]).to_string());
     (common.commitment, common.nonce) = (Some(given), Some(private.nonce));
     membership_test::test(TestInput::canaries(&file, private.canaries), common, config).await
 }

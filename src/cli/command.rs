@@ -1,19 +1,23 @@
 //! The commands and their flags.
 
+use super::audit::AuditGoal;
+use super::examples::examples;
+use super::run_folder::RunFolder;
 use super::runtime::block_on;
-use super::scoring_args::VariantArgs;
 use super::{
-    audit, canary, count_tokens, dataset, finetune, key, membership_test, memorization, request, score, texts,
+    audit, canary, count_tokens, dataset, finetune, key, membership_test, memorization, methods, request, score, serve,
+    texts,
 };
 use crate::api::{self, JobKinds};
-use crate::config::{LogFormat, Overrides, Settings};
-use crate::{app, telemetry};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Id, Parser, Subcommand};
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Id, Parser, Subcommand, value_parser};
 use std::io::{Write, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Name of the flag that goes on with an audit.
+const RESUME: &str = "resume";
 
 /// Tells whether a text was in a language model's pre-training data.
 #[derive(Parser)]
@@ -25,17 +29,17 @@ struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    serve: ServeArgs,
+    serve: serve::ServeArgs,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Serve over HTTP (the default).
-    Serve(ServeArgs),
+    Serve(serve::ServeArgs),
     /// Score the texts of a file, one result a line.
     Score(Box<score::ScoreArgs>),
     /// Audit a model with labelled texts and report how well each method tells members from others.
-    Audit(Box<audit::AuditArgs>),
+    Audit(Box<AuditCommandArgs>),
     /// Write down what an audit will do, and score nothing: `audit --plan` keeps to it and its report cites it.
     Plan(Box<PlanArgs>),
     /// Write the samples of a file, or of a dataset on the Hub, with the fields `text` and `label`.
@@ -50,12 +54,24 @@ enum Command {
     Test(Box<membership_test::TestArgs>),
     /// Report how much of texts a model completes word by word, beside texts that it cannot have seen.
     Memorization(Box<memorization::MemorizationArgs>),
+    /// List the methods, with their parameters, formulas and sources.
+    Methods(methods::MethodsArgs),
     /// Draw canaries to publish, and later test whether a model was trained on them.
     Canary(canary::CanaryArgs),
     /// Make, list and revoke the keys of a service.
     Key(key::KeyArgs),
     /// Print the OpenAPI document.
     Openapi,
+}
+
+#[derive(Args)]
+struct AuditCommandArgs {
+    #[command(flatten)]
+    audit: audit::AuditArgs,
+    /// Keep everything in this folder, which is new or empty: request.json, report.json, scores.ndjson, methods.csv and log.txt. An
+    /// audit that is interrupted goes on with `--resume`.
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -67,29 +83,40 @@ struct PlanArgs {
     audit: audit::AuditArgs,
 }
 
-#[derive(Args, Default)]
-struct ServeArgs {
-    /// Name or address to listen on.
-    #[arg(long)]
-    host: Option<String>,
-    /// Port to listen on; 0 lets the system choose.
-    #[arg(long)]
-    port: Option<u16>,
-    /// Serve other machines without asking them for a key.
-    #[arg(long)]
-    insecure_no_auth: bool,
-    /// Model to serve: the id of a configured model, a directory, or a repository on the Hub as in
-    /// `EleutherAI/pythia-160m@REVISION`. May be given several times; the first is the default model.
-    #[arg(long, value_name = "MODEL")]
-    model: Vec<String>,
-    #[command(flatten)]
-    variant: VariantArgs,
-}
-
 /// The command line with these kinds of job.
 #[must_use]
 pub fn command(kinds: &JobKinds) -> clap::Command {
-    request::with_requests(Cli::command(), kinds)
+    with_resume(request::with_requests(Cli::command(), kinds)).mut_subcommands(|command| {
+        match examples(command.get_name()) {
+            Some(examples) => command.after_help(format!("Examples:\n{examples}")),
+            None => command,
+        }
+    })
+}
+
+/// Adds `audit --resume`, which takes all other arguments from the folder.
+fn with_resume(cli: clap::Command) -> clap::Command {
+    let resume = Arg::new(RESUME).long(RESUME).value_name("DIR").value_parser(value_parser!(PathBuf));
+    let resume = resume.help_heading("Output").exclusive(true);
+    let resume = resume
+        .help("Go on with the audit of this folder (--out), which was interrupted, with the arguments that it had");
+    cli.mut_subcommand("audit", |command| command.arg(resume))
+}
+
+/// Goes on with the audit of a folder.
+fn resume(kinds: &JobKinds, folder: &Path) -> Result<()> {
+    let folder = RunFolder::resume(folder)?;
+    let request = folder.before().context("a folder that is resumed has a request")?;
+    let place = request.directory.display();
+    std::env::set_current_dir(&request.directory).with_context(|| format!("the audit was begun in {place}"))?;
+    let arguments = ["pdr-audit"].into_iter().chain(request.arguments.iter().map(String::as_str));
+    let matches = command(kinds).try_get_matches_from(arguments)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    let Some(Command::Audit(args)) = cli.command else {
+        bail!("the arguments of request.json are not those of an audit");
+    };
+    folder.log("the audit goes on");
+    block_on(audit::run(args.audit, AuditGoal::Folder(Box::new(folder)), cli.config.as_deref()))
 }
 
 /// Runs the program.
@@ -108,14 +135,20 @@ pub fn main() -> ExitCode {
 
 /// Runs the command, or the job that `--request` has.
 fn dispatch(kinds: &JobKinds, matches: &ArgMatches) -> Result<()> {
-    let is_given = |id: &Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+    // Global options of a command are among the ids as well, and known to that command alone.
+    let is_known = |id: &Id| matches.try_contains_id(id.as_str()).is_ok();
+    let is_given = |id: &Id| is_known(id) && matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
     if matches.subcommand().is_some() && matches.ids().any(|id| *id != "config" && is_given(id)) {
         bail!("--host, --port, --model and what goes with them come after the name of the command");
+    }
+    let of_audit = matches.subcommand_matches("audit");
+    if let Some(folder) = of_audit.and_then(|matches| matches.get_one::<PathBuf>(RESUME)) {
+        return resume(kinds, folder);
     }
     match request::requested_job(matches, kinds) {
         Some((document, file)) => {
             let config = matches.get_one::<PathBuf>("config").map(PathBuf::as_path);
-            block_on(request::run(kinds, document, file, config))
+            block_on(request::run(kinds, document, file, request::requested_report(matches), config))
         }
         None => run(Cli::from_arg_matches(matches).unwrap_or_else(|error| error.exit())),
     }
@@ -129,23 +162,26 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 fn run(cli: Cli) -> Result<()> {
     let config = cli.config.as_deref();
-    match cli.command.unwrap_or(Command::Serve(cli.serve)) {
-        Command::Serve(args) => {
-            let overrides = Overrides { host: args.host, port: args.port, insecure_no_auth: args.insecure_no_auth };
-            let settings = Settings::load(config, &overrides)?;
-            let (settings, _) = settings.with_models(&args.variant.with(args.model))?;
-            telemetry::init_tracing(settings.log.format == LogFormat::Json, &settings.log.level)?;
-            block_on(app::serve(settings))
-        }
+    let command = cli.command.unwrap_or_else(|| {
+        eprintln!("starting the service; `pdr-audit --help` lists the commands");
+        Command::Serve(cli.serve)
+    });
+    match command {
+        Command::Serve(args) => serve::run(args, config),
         Command::Score(args) => block_on(score::run(*args, config)),
-        Command::Audit(args) => block_on(audit::run(*args, None, config)),
-        Command::Plan(args) => block_on(audit::run(args.audit, Some(&args.out), config)),
+        Command::Audit(args) => {
+            let AuditCommandArgs { audit, out } = *args;
+            let folder = out.as_deref().map(RunFolder::create).transpose()?.map(Box::new);
+            block_on(audit::run(audit, folder.map_or(AuditGoal::Report, AuditGoal::Folder), config))
+        }
+        Command::Plan(args) => block_on(audit::run(args.audit, AuditGoal::Plan(&args.out), config)),
         Command::Dataset(args) => dataset::run(&args),
         Command::Texts(args) => texts::run(&args),
         Command::CountTokens(args) => count_tokens::run(args, config),
         Command::Finetune(args) => finetune::run(*args, config),
         Command::Test(args) => block_on(membership_test::run(*args, config)),
         Command::Memorization(args) => block_on(memorization::run(*args, config)),
+        Command::Methods(args) => methods::run(&args),
         Command::Canary(args) => block_on(canary::run(args, config)),
         Command::Key(args) => key::run(args, config),
         Command::Openapi => {

@@ -10,6 +10,7 @@ use crate::config::{ModelFlags, Settings};
 use crate::new_file::NewFile;
 use crate::pool::Origin;
 use crate::scorer::{CountsFile, FORMAT};
+use crate::wire::number_of;
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use lm::hub::DownloadProgress;
@@ -30,7 +31,7 @@ pub struct CountTokensArgs {
     #[command(flatten)]
     reader: ReaderArgs,
     /// Model whose tokenizer counts: the id of a configured model, a directory, or a repository on the Hub as in
-    /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
+    /// `EleutherAI/pythia-160m@REVISION`; by default the default model of the settings.
     #[arg(long)]
     model: Option<String>,
     /// Write the counts to this file; by default to standard output.
@@ -40,8 +41,9 @@ pub struct CountTokensArgs {
 
 /// Counts the tokens of files. A fault in any of them is an error, and nothing is written.
 pub fn run(args: CountTokensArgs, config: Option<&Path>) -> Result<()> {
+    let files: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
     let flags = ModelFlags { models: args.model.into_iter().collect(), ..ModelFlags::default() };
-    let (settings, named) = load_settings(&flags, config)?;
+    let (settings, named) = load_settings(&flags, config, &files)?;
     let size = size(&args.files)?;
     if let Some(output) = &args.output {
         // A place that cannot be written is found now rather than after hours.
@@ -112,7 +114,7 @@ fn shown<'t>(
 ) -> impl Iterator<Item = Result<(&'t Path, Text)>> + Send {
     (1u64..).zip(texts).map(move |(number, text)| {
         progress.inc(text.as_ref().map_or(0, |(_, text)| text.bytes));
-        progress.show(None, format!("{number} texts"));
+        progress.show(None, number_of(number, "text"));
         text
     })
 }
@@ -147,7 +149,7 @@ impl Tally {
     fn finish(self, model: String) -> Result<CountsFile> {
         let counts: Vec<u64> = self.counts.into_iter().map(AtomicU64::into_inner).collect();
         let (texts, tokens) = (self.texts.into_inner(), counts.iter().sum());
-        ensure!(tokens > 0, "the {texts} texts hold no tokens");
+        ensure!(tokens > 0, "there are no tokens in {}", number_of(texts, "text"));
         let tokenizer = self.tokenizer.fingerprint()?.to_owned();
         Ok(CountsFile { format: FORMAT.to_owned(), tokenizer, model, texts, tokens, counts })
     }

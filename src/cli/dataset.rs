@@ -1,16 +1,18 @@
 //! `pdr-audit dataset`: samples of a file or of a dataset on the Hub in, the same samples with `text` and `label` out.
 
-use super::export;
+use super::export::{self, result_file};
 use super::input::InputArgs;
 use super::source::SampleSource;
 use crate::datasets::Sample;
 use crate::samples::{FileSample, ReadOptions};
 use crate::table::ResultRow;
 use crate::telemetry;
+use crate::wire::number_of;
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use std::cell::Cell;
 use std::io::{BufWriter, Write, stdout};
+use std::iter;
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -23,9 +25,9 @@ pub struct DatasetArgs {
     /// Put all samples into this group; by default each is in the group that its field `group` names.
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
-    /// Write the samples to this file, as CSV or Parquet if the name ends so and else as NDJSON; by default NDJSON to standard
-    /// output. The file is written as a whole or not at all.
-    #[arg(long, value_name = "FILE")]
+    /// Write the samples to this file, in the formats of `score --output`; by default as NDJSON to standard output. The file is
+    /// written as a whole or not at all.
+    #[arg(long, value_name = "FILE", value_parser = result_file())]
     output: Option<PathBuf>,
 }
 
@@ -43,7 +45,7 @@ pub fn run(args: &DatasetArgs) -> Result<()> {
     telemetry::init_tracing(false, "warn,lm::hub=info")?;
     let source = args.input.source()?;
     ensure!(
-        source.size().is_some() || export::is_ndjson(args.output.as_deref()),
+        source.size().is_some() || !export::is_table(args.output.as_deref())?,
         "a table is written in two passes, and a pipe is read only once; write NDJSON"
     );
     let options = args.input.reader.options(None, true, args.label_column.clone());
@@ -61,7 +63,10 @@ pub fn run(args: &DatasetArgs) -> Result<()> {
     }
     let LabelCounts { all, members, non_members } = counts.get();
     eprintln!(
-        "{all} samples: {members} members, {non_members} non-members, {} without a label",
+        "{}: {}, {}, {} without a label",
+        number_of(all, "sample"),
+        number_of(members, "member"),
+        number_of(non_members, "non-member"),
         all - members - non_members
     );
     Ok(())
@@ -77,7 +82,7 @@ impl DatasetArgs {
     ) -> Result<impl Iterator<Item = Result<ResultRow>>> {
         counts.set(LabelCounts::default());
         let records = source.records(options).with_context(|| self.input.unreadable())?;
-        Ok(records.map(move |record| {
+        let rows = records.map(move |record| {
             let read = record.map_err(anyhow::Error::from);
             let read =
                 read.and_then(|record| self.input.reader.sample(record, options).map_err(|bad| anyhow!(bad.fault)));
@@ -90,7 +95,9 @@ impl DatasetArgs {
                 non_members: non_members + usize::from(member == Some(false)),
             });
             Ok(self.row(read))
-        }))
+        });
+        let nothing = || anyhow!("{}: there are no texts", self.input.file.display());
+        Ok(rows.chain(iter::once_with(move || (counts.get().all == 0).then(|| Err(nothing()))).flatten()))
     }
 
     /// The text, the label as it was understood, the group if one is given, and what else came along.

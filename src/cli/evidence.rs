@@ -1,81 +1,82 @@
-//! Evidence of an audit, for people: the controls and the verdict.
+//! Evidence of an audit or a test, for people: the verdict, the controls, and what the texts alone show.
 
-use crate::audits::{AuditReport, BlindFindings, ControlFindings, Decisions, MethodReport, Verdict};
+use super::report_format::{number, part, signed, wrapped};
+use super::text_table::{LABEL, TextColumn, TextTable};
+use crate::audits::{BlindFindings, ControlFindings, Decisions};
+use crate::wire::number_of;
 use mia::statistics::{Comparability, PriorTest};
+use serde_json::Value;
 use std::fmt::Write;
 
-/// The longest line of the sentence of a verdict.
-const WIDTH: usize = 100;
-
-/// A table of the methods beside the control, what the texts alone show, and the verdict; nothing without labels.
-pub fn render(report: &AuditReport) -> String {
-    let mut out = controls(report);
-    out.extend(report.blind.as_ref().map(blind));
-    out.extend(report.prior_test.as_ref().map(prior));
-    out.extend(report.decisions.as_ref().map(decisions));
-    out.extend(report.verdict.as_ref().map(verdict));
+/// A table of the methods beside the control, and what the texts alone show; nothing without labels.
+pub fn render(report: &Value, width: Option<usize>) -> String {
+    let mut out = controls(&report["methods"], width);
+    out.extend(part(&report["blind"]).map(|findings| blind(&findings)));
+    out.extend(part(&report["verdict"]["comparability"]).map(|texts| comparability(&texts)));
+    out.extend(part(&report["prior_test"]).map(|test| prior(&test)));
+    out.extend(part(&report["decisions"]).map(|found| decisions(&found)));
     out
 }
 
-/// One line a method that has a control: its AUROC there, the difference, and the p-value for all methods together.
-fn controls(report: &AuditReport) -> String {
-    let row = |method: &MethodReport| {
-        method.control.clone().map(|control| (method.method.label.to_string(), control.p_value_adjusted, control))
-    };
-    let rows: Vec<(String, Option<f64>, ControlFindings)> = report.methods.iter().filter_map(row).collect();
-    let Some(width) = rows.iter().map(|(label, ..)| label.chars().count().max(6)).max() else { return String::new() };
-    let mut models: Vec<&str> = rows.iter().map(|(.., control)| &*control.model).collect();
-    models.dedup();
-    // Writing to a String cannot fail.
-    let mut out = format!("\nbeside the control {}\n\n", models.join(", "));
-    let _ = writeln!(
-        out,
-        "{:width$}  {:>7}  {:>10}  {:>16}  {:>10}",
-        "method", "control", "difference", "95 % interval", "adjusted p"
-    );
-    for (label, p_value, control) in &rows {
-        let auroc = format!("{:.3}", control.auroc);
-        let interval = control.interval.map_or("-".to_owned(), |[low, high]| format!("{low:+.3} to {high:+.3}"));
-        let p_value = p_value.map_or("-".to_owned(), |p_value| format!("{p_value:.4}"));
-        let difference = signed(control.difference);
-        let _ = writeln!(out, "{label:width$}  {auroc:>7}  {difference:>10}  {interval:>16}  {p_value:>10}");
+/// The state of a verdict, its sentence and what it takes for granted; nothing where there is none.
+pub fn verdict(verdict: &Value, width: Option<usize>) -> String {
+    let text = |name: &str| verdict[name].as_str().unwrap_or_default();
+    if verdict.is_null() {
+        return String::new();
     }
-    for (label, _, control) in &rows {
+    let assumptions = verdict["assumptions"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let assumes: String = assumptions.map(|assumption| wrapped(&format!("assumes: {assumption}"), width)).collect();
+    let (state, reason, design) = (text("state"), text("reason"), text("design"));
+    format!("verdict: {state} ({reason}, {design})\n{}{assumes}\n", wrapped(text("sentence"), width))
+}
+
+/// One line a method that has a control: its AUROC there, the difference, and the p-value for all methods together.
+fn controls(methods: &Value, width: Option<usize>) -> String {
+    let row = |method: &Value| Some((method["label"].as_str()?.to_owned(), part(&method["control"])?));
+    let rows: Vec<(String, ControlFindings)> = methods.as_array().into_iter().flatten().filter_map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let numbers = ["control", "difference", "95 % interval", "adjusted p"].map(TextColumn::numbers);
+    let mut table = TextTable::new([TextColumn::words("method").cut_to(LABEL)].into_iter().chain(numbers));
+    for (label, control) in &rows {
+        let interval = control.interval.map_or("-".to_owned(), |[low, high]| format!("{low:+.3} to {high:+.3}"));
+        let p_value = control.p_value_adjusted.map_or("-".to_owned(), |p_value| format!("{p_value:.4}"));
+        let (auroc, difference) = (number(Some(control.auroc)), signed(control.difference));
+        table.add([label.clone(), auroc, difference, interval, p_value]);
+    }
+    let mut models: Vec<&str> = rows.iter().map(|(_, control)| &*control.model).collect();
+    models.dedup();
+    let mut out = format!("\nbeside the control {}\n\n{}", models.join(", "), table.render(width));
+    for (label, control) in &rows {
         for negative_control in &control.negative_controls {
             let [a, b] = &negative_control.groups;
             let holds =
                 if negative_control.holds() { "about nothing, as expected" } else { "where nothing is expected" };
-            let _ = writeln!(
-                out,
-                "negative control of {label}, {a} against {b}: {}, {holds}",
-                signed(negative_control.difference)
-            );
+            let difference = signed(negative_control.difference);
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "negative control of {label}, {a} against {b}: {difference}, {holds}");
         }
     }
     out
 }
 
-/// Adding 0 turns what rounds to a negative zero into a plain one.
-fn signed(value: f64) -> String {
-    format!("{:+.3}", (value * 1e3).round() / 1e3 + 0.0)
-}
-
-fn blind(blind: &BlindFindings) -> String {
-    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
+pub fn blind(blind: &BlindFindings) -> String {
     let words = match &blind.words {
         Some(words) => format!("{:.3} (p = {:.3}, shift: {})", words.auroc, words.p_value, words.shift),
         None => "-".to_owned(),
     };
     let (tokens, zlib) = (number(blind.lengths.scored_tokens), number(blind.lengths.bytes_per_zlib_byte));
     format!(
-        "\nwithout a model: AUROC of the words {words}, of the number of tokens {tokens}, of bytes per zlib byte {zlib}\n"
+        "\nwithout a model: AUROC of the words {words},\n  of the number of tokens {tokens}, of bytes per zlib byte {zlib}\n"
     )
 }
 
 fn prior(test: &PriorTest) -> String {
     let PriorTest { positions, early_gap, late_gap, p_value, .. } = test;
     format!(
-        "gap between the classes over {positions} positions: early {} nats, late {} (p = {p_value:.3} that early is larger)\n",
+        "gap between the classes over {}: early {} nats, late {}\n  (p = {p_value:.3} that early is larger)\n",
+        number_of(*positions, "position"),
         signed(*early_gap),
         signed(*late_gap)
     )
@@ -83,9 +84,10 @@ fn prior(test: &PriorTest) -> String {
 
 fn decisions(decisions: &Decisions) -> String {
     let Decisions { method, procedure, fdr, tested, rejected, minimum_discoveries, .. } = decisions;
+    let tested = number_of(*tested, "distinct text");
     let mut out = format!(
-        "\nlist at a false discovery rate of {fdr} ({procedure}): {rejected} of {tested} distinct texts by {method}; the shortest \
-         possible list has {minimum_discoveries}\n"
+        "\nlist at a false discovery rate of {fdr} ({procedure}): {rejected} of {tested} by {method};\n  the shortest possible list \
+         has {minimum_discoveries}\n"
     );
     if let (Some(threshold), Some(bound)) = (decisions.threshold, decisions.fpr_upper_95) {
         let _ = writeln!(out, "scores from {threshold:.4}; false-positive rate there at most {bound:.4} (95 % bound)");
@@ -96,20 +98,8 @@ fn decisions(decisions: &Decisions) -> String {
     out
 }
 
-pub fn verdict(verdict: &Verdict) -> String {
-    let texts_alone = verdict.comparability.as_ref().map_or_else(String::new, comparability);
-    let state = format!("{} ({}, {})", verdict.state, verdict.reason, verdict.design);
-    texts_alone + &stated(&state, &verdict.sentence, &verdict.assumptions)
-}
-
-/// The state of a verdict, its sentence and what it takes for granted.
-pub fn stated(state: &str, sentence: &str, assumptions: &[String]) -> String {
-    let assumes = assumptions.iter().map(|assumption| wrapped(&format!("assumes: {assumption}")));
-    format!("\nverdict: {state}\n{}{}", wrapped(sentence), assumes.collect::<String>())
-}
-
 /// Describes what tells the lists apart without the model: the measures, and the n-grams that separate.
-fn comparability(texts: &Comparability) -> String {
+pub fn comparability(texts: &Comparability) -> String {
     let mut out = format!(
         "\nthe texts alone: AUROC {:.3}, upper 95 % bound {:.3}, comparable up to {:.3}\n",
         texts.auroc,
@@ -122,22 +112,5 @@ fn comparability(texts: &Comparability) -> String {
         let ngrams = if ngrams.is_empty() { String::new() } else { format!(": {}", ngrams.join(" ")) };
         let _ = writeln!(out, "  {} {:.3}{ngrams}", measure.measure, measure.auroc);
     }
-    out
-}
-
-/// The sentence of a verdict in indented lines.
-pub fn wrapped(sentence: &str) -> String {
-    let (mut out, mut length) = ("  ".to_owned(), 0);
-    for word in sentence.split(' ') {
-        let word_length = word.chars().count() + 1;
-        if length + word_length > WIDTH {
-            out.push_str("\n  ");
-            length = 0;
-        }
-        out.push_str(if length == 0 { "" } else { " " });
-        out.push_str(word);
-        length += word_length;
-    }
-    out.push('\n');
     out
 }

@@ -10,6 +10,7 @@ use crate::audits::{
 use crate::config::Settings;
 use crate::datasets::{Sample, SampleBlocks};
 use crate::scorer::{Plan, Scorer};
+use crate::wire::number_of;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use mia::statistics::{CalibrationScores, Procedure};
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 const NO_CONTROL: &str = "none";
 
 #[derive(Args)]
+#[command(next_help_heading = "Verdict")]
 pub struct EvidenceArgs {
     /// Label or name of the method that the verdict is about; by default ref, else min_k_plus_plus, else the first method.
     #[arg(long, value_name = "METHOD")]
@@ -116,7 +118,7 @@ impl EvidenceArgs {
         let progress = Progress::new(None);
         let show = |event| {
             if let RunEvent::Scored { done } = event {
-                progress.show(None, format!("calibration: {done} texts"));
+                progress.show(None, format!("calibration: {}", number_of(done, "text")));
             }
         };
         let calibrated = calibrate(&request, samples, scorer, show).await;

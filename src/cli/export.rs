@@ -1,13 +1,13 @@
 //! Results as files: NDJSON, CSV or Parquet. A row is a result as NDJSON has it; in a table its scores are columns.
 
 use crate::new_file::NewFile;
-use crate::scorer::TextResult;
 use crate::table::{ParquetWriter, ResultRow, Table, text};
 use crate::wire::inert;
 use anyhow::{Context, Result, bail};
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::Value;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Rows of Parquet that are held in memory and written at once.
 const GROUP: usize = 10_000;
@@ -21,20 +21,38 @@ pub enum ExportFormat {
 }
 
 impl ExportFormat {
-    /// The format that the name of a file asks for; NDJSON unless it ends in `.csv` or `.parquet`.
-    pub fn from_path(path: &Path) -> Self {
+    /// The format that the name of a file asks for; NDJSON where it has no extension.
+    ///
+    /// # Errors
+    /// Where nothing is written under such an extension.
+    pub fn from_path(path: &Path) -> Result<Self> {
         let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
         match extension.to_str() {
-            Some("csv") => Self::Csv,
-            Some("parquet") => Self::Parquet,
-            _ => Self::Ndjson,
+            Some("csv") => Ok(Self::Csv),
+            Some("parquet") => Ok(Self::Parquet),
+            Some("" | "ndjson" | "jsonl") => Ok(Self::Ndjson),
+            _ => bail!(
+                "results are not written as `.{}`; the name ends in .ndjson, .jsonl, .csv or .parquet",
+                extension.display()
+            ),
         }
     }
 }
 
-/// Returns true if results go to a file of NDJSON, or to standard output, which takes nothing else.
-pub fn is_ndjson(target: Option<&Path>) -> bool {
-    target.is_none_or(|target| ExportFormat::from_path(target) == ExportFormat::Ndjson)
+/// Reads the name of a file for results.
+pub fn result_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match ExportFormat::from_path(&path) {
+        Ok(_) => Ok(path),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
+/// Returns true if results go to a table, which takes two passes.
+///
+/// # Errors
+/// Where nothing is written under the extension of the file.
+pub fn is_table(target: Option<&Path>) -> Result<bool> {
+    Ok(target.map(ExportFormat::from_path).transpose()?.is_some_and(|format| format != ExportFormat::Ndjson))
 }
 
 /// Writes rows to a file, as its name asks for: as a whole or not at all. `rows` is asked for twice where a table is written, once
@@ -49,7 +67,7 @@ where
     let unwritable = || format!("cannot write {}", target.display());
     let file = NewFile::create(target).with_context(unwritable)?;
     let mut out = BufWriter::new(file.file());
-    match ExportFormat::from_path(target) {
+    match ExportFormat::from_path(target)? {
         ExportFormat::Ndjson => {
             for row in rows()? {
                 serde_json::to_writer(&mut out, &row?)?;
@@ -57,14 +75,9 @@ where
             }
         }
         format => {
-            let (mut table, mut is_empty) = (Table::new(labels), true);
+            let mut table = Table::new(labels);
             for row in rows()? {
                 table.add(&row?);
-                is_empty = false;
-            }
-            if is_empty {
-                // Readers of the table find its columns all the same.
-                table.add(&typical_row(labels)?);
             }
             match format {
                 ExportFormat::Parquet => write_parquet(&mut out, table, rows()?).with_context(unwritable)?,
@@ -92,16 +105,6 @@ fn write_parquet(
     }
     writer.finish()?;
     Ok(())
-}
-
-/// The row of a text that every method has scored.
-fn typical_row(labels: &[String]) -> Result<ResultRow> {
-    let scores = labels.iter().map(|label| (label.as_str().into(), 0.5)).collect();
-    let result = TextResult { scores, ..TextResult::default() };
-    match serde_json::to_value(result)? {
-        Value::Object(row) => Ok(row),
-        other => bail!("a result is an object, and not {other}"),
-    }
 }
 
 /// Writes the header and the rows. What is missing is empty; numbers have the digits of JSON.

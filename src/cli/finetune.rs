@@ -1,5 +1,6 @@
 //! `pdr-audit finetune`: texts that a model has not seen in, a LoRA adapter out.
 
+use super::demo_model;
 use super::input::InputArgs;
 use super::progress::Progress;
 use super::scoring_args::load_settings;
@@ -8,12 +9,14 @@ use crate::config::ModelFlags;
 use crate::finetunes::{self, FinetuneRequest, Finetuned, TuningBase, TuningObserver};
 use crate::pool::Origin;
 use crate::samples::{FileSample, RecordPlace};
+use crate::wire::number_of;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use kernels::simd;
 use lm::hub::DownloadProgress;
 use lm::models::device::ComputeDevice;
 use lm::models::tuning::{LoraSettings, OptimizerSettings, StepReport};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -24,47 +27,47 @@ pub struct FinetuneArgs {
     #[command(flatten)]
     input: InputArgs,
     /// Column or field of the labels; by default `label`. A text that is labelled a member is refused.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Texts")]
     label_column: Option<String>,
     /// Model to tune: the id of a configured model, a directory, or a repository on the Hub as in
-    /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
-    #[arg(long)]
+    /// `EleutherAI/pythia-160m@REVISION`; by default the default model of the settings.
+    #[arg(long, help_heading = "Model")]
     model: Option<String>,
     /// Directory to write the adapter to, as PEFT saves one. It must not exist.
     #[arg(long, value_name = "DIRECTORY")]
     output: PathBuf,
     /// Seed of the order of the texts, the initial values and the dropped inputs: the same one gives the same adapter.
-    #[arg(long, value_name = "NUMBER", default_value_t = 42)]
+    #[arg(long, value_name = "NUMBER", help_heading = "Tuning", default_value_t = 42)]
     seed: u64,
     /// Rank of the changes.
-    #[arg(long, value_name = "NUMBER", default_value_t = LoraSettings::default().rank)]
+    #[arg(long, value_name = "NUMBER", help_heading = "Adapter", default_value_t = LoraSettings::default().rank)]
     rank: usize,
     /// The changes are scaled by alpha / rank.
-    #[arg(long, value_name = "NUMBER", default_value_t = LoraSettings::default().alpha)]
+    #[arg(long, value_name = "NUMBER", help_heading = "Adapter", default_value_t = LoraSettings::default().alpha)]
     alpha: f64,
     /// Share of the inputs of every change that is dropped at a step.
-    #[arg(long, value_name = "SHARE", default_value_t = LoraSettings::default().dropout)]
+    #[arg(long, value_name = "SHARE", help_heading = "Adapter", default_value_t = LoraSettings::default().dropout)]
     dropout: f64,
     /// Modules to change, such as `q_proj`; by default those that PEFT chooses for the family.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", help_heading = "Adapter", value_delimiter = ',')]
     target_modules: Option<Vec<String>>,
     /// Number of epochs.
-    #[arg(long, value_name = "NUMBER", default_value_t = OptimizerSettings::default().epochs)]
+    #[arg(long, value_name = "NUMBER", help_heading = "Tuning", default_value_t = OptimizerSettings::default().epochs)]
     epochs: usize,
     /// Texts of a step.
-    #[arg(long, value_name = "NUMBER", default_value_t = OptimizerSettings::default().batch_size)]
+    #[arg(long, value_name = "NUMBER", help_heading = "Tuning", default_value_t = OptimizerSettings::default().batch_size)]
     batch_size: usize,
     /// Maximum number of tokens of a text; the rest is cut off.
-    #[arg(long, value_name = "NUMBER", default_value_t = OptimizerSettings::default().max_length)]
+    #[arg(long, value_name = "NUMBER", help_heading = "Tuning", default_value_t = OptimizerSettings::default().max_length)]
     max_length: usize,
     /// Peak learning rate of AdamW; it rises over the warm-up and falls along half a cosine.
-    #[arg(long, value_name = "RATE", default_value_t = OptimizerSettings::default().learning_rate)]
+    #[arg(long, value_name = "RATE", help_heading = "Tuning", default_value_t = OptimizerSettings::default().learning_rate)]
     learning_rate: f64,
     /// Steps over which the learning rate rises.
-    #[arg(long, value_name = "NUMBER", default_value_t = OptimizerSettings::default().warmup_steps)]
+    #[arg(long, value_name = "NUMBER", help_heading = "Tuning", default_value_t = OptimizerSettings::default().warmup_steps)]
     warmup_steps: usize,
     /// Decoupled weight decay.
-    #[arg(long, value_name = "NUMBER", default_value_t = OptimizerSettings::default().weight_decay)]
+    #[arg(long, value_name = "NUMBER", help_heading = "Tuning", default_value_t = OptimizerSettings::default().weight_decay)]
     weight_decay: f64,
 }
 
@@ -75,7 +78,7 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     // A place that cannot be written is found now rather than after the tuning.
     let partial = partial(output).with_context(|| format!("cannot write {}", output.display()))?;
     let flags = ModelFlags { models: args.model.iter().cloned().collect(), ..ModelFlags::default() };
-    let (settings, named) = load_settings(&flags, config)?;
+    let (settings, named) = load_settings(&flags, config, &[&args.input.file])?;
     simd::force_from_environment().map_err(anyhow::Error::msg)?;
     let texts = texts(&args)?;
     let id = named.first().map(String::as_str).or(settings.default_model());
@@ -85,6 +88,7 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     let files = origin.locate(hub.as_ref(), &DownloadProgress::default()).with_context(|| format!("model `{id}`"))?;
     let device = ComputeDevice::open(settings.engine.device)?;
     let base = TuningBase { files: files.files, origin, device: device.device };
+    demo_model::announce(&settings, id);
     let request = args.request(id);
     let progress = Progress::new(None);
     let threads = rayon::ThreadPoolBuilder::new().num_threads(settings.engine.threads).build()?;
@@ -101,8 +105,17 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     let seconds = began.map_or(0.0, |began| ended.duration_since(began).as_secs_f64());
     let rate = if after_first > 0.0 { format!(", {:.0} tokens/s", after_first / seconds) } else { String::new() };
     let (count, texts, output) = (steps.len(), texts.len(), output.display());
-    eprintln!("{count} steps on {texts} texts, loss {first:.4} to {last:.4}{rate}; {output}");
+    let (steps, texts) = (number_of(count, "step"), number_of(texts, "text"));
+    eprintln!("{steps} on {texts}, loss {first:.4} to {last:.4}{rate}; {output}");
     Ok(())
+}
+
+/// The results of a fine-tune that a request asked for, in one line.
+pub fn summary(results: &Value) -> String {
+    let steps = results["steps"].as_array().map_or(&[][..], Vec::as_slice);
+    let loss = |step: Option<&Value>| step.and_then(|step| step["loss"].as_f64()).unwrap_or(f64::NAN);
+    let (adapter, count) = (results["adapter"].as_str().unwrap_or_default(), number_of(steps.len(), "step"));
+    format!("{adapter}: {count}, loss {:.4} to {:.4}\n", loss(steps.first()), loss(steps.last()))
 }
 
 /// Shows every step.

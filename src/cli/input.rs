@@ -1,7 +1,7 @@
 //! The arguments that say what file is read, and how.
 
 use super::scoring_args::variant;
-use super::source::SampleSource;
+use super::source::{self, SampleSource};
 use crate::datasets::Sample;
 use crate::samples::{
     BadRecord, ColumnNames, Fields, FileKind, FileSample, ReadOptions, Record, RecordPlace, first_words,
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The texts of `score`, `audit` and `dataset`, and how they are read.
 #[derive(Args, Clone)]
@@ -27,6 +27,7 @@ pub struct InputArgs {
 
 /// Options for reading files of texts.
 #[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Texts")]
 pub struct ReaderArgs {
     /// Format of the file, if its name and its content do not show it.
     #[arg(long, value_name = "KIND", value_parser = variant::<FileKind>())]
@@ -86,6 +87,14 @@ impl InputArgs {
     /// Finds what is to be read, on the Hub too.
     pub fn source(&self) -> Result<SampleSource> {
         SampleSource::open(&self.file).with_context(|| self.unreadable())
+    }
+
+    /// Checks that the argument is no folder.
+    ///
+    /// # Errors
+    /// Where it is one, or is not there.
+    pub fn check_file(&self) -> Result<()> {
+        if self.file == Path::new("-") { Ok(()) } else { source::metadata(&self.file).map(|_| ()) }
     }
 
     /// Reads all samples with their places; a bad record is refused with its place.

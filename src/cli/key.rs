@@ -3,6 +3,7 @@
 use super::scoring_args::variant;
 use crate::access::{KeyEntry, KeyFile, KeyScope, Secret};
 use crate::config::{ID_RULE, Overrides, Settings, is_id};
+use crate::wire::number_of;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use std::io::{Write, stdout};
@@ -123,8 +124,8 @@ fn list(file: &KeyFile, now: OffsetDateTime) -> Result<()> {
             None => "never".to_owned(),
         };
         let limits = [
-            tokens_per_minute.map(|tokens| format!("{tokens} tokens a minute")),
-            requests.map(|requests| format!("{requests} requests at once")),
+            tokens_per_minute.map(|tokens| format!("{} a minute", number_of(tokens, "token"))),
+            requests.map(|requests| format!("{} at once", number_of(requests, "request"))),
         ];
         let limits: Vec<String> = limits.into_iter().flatten().collect();
         let limits = if limits.is_empty() { "none".to_owned() } else { limits.join(", ") };
@@ -144,6 +145,6 @@ fn revoke(revoked: &RevokeArgs, path: &Path) -> Result<()> {
         bail!("{} has no such key", path.display());
     }
     file.write(path)?;
-    eprintln!("{count} of {before} keys revoked; {RELOAD}");
+    eprintln!("{count} of {} revoked; {RELOAD}", number_of(before, "key"));
     Ok(())
 }

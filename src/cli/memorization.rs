@@ -2,21 +2,21 @@
 
 use super::input::InputArgs;
 use super::progress::{self, Progress};
-use super::report_format::{self, ReportFormat};
+use super::report_format::ReportArgs;
 use super::scoring_args::{load_settings, variant};
 use super::source::SampleSource;
-use super::{corpus, scoring_args};
+use super::{corpus, demo_model, memorization_table, scoring_args};
 use crate::app;
-use crate::config::{Dtype, ModelFlags};
+use crate::config::{Dtype, ModelFlags, Settings};
 use crate::datasets::{Sample, SampleBlocks, SampleId, SampleTotals};
 use crate::memorization::{
-    self, ExtractionSummary, MemorizationError, MemorizationProgress, MemorizationReport, MemorizationRequest,
-    TextExtraction, WindowScorer, WindowShape, WorkText,
+    self, MemorizationError, MemorizationProgress, MemorizationReport, MemorizationRequest, WindowScorer, WindowShape,
+    WorkText,
 };
 use crate::scorer::Scorer;
+use crate::wire::number_of;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -24,30 +24,29 @@ pub struct MemorizationArgs {
     #[command(flatten)]
     input: InputArgs,
     /// Texts like those of FILE that the model cannot have seen, read in the same way.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Texts")]
     control: Option<PathBuf>,
     /// Tokens of a window that the model is given.
-    #[arg(long, value_name = "NUMBER", default_value_t = WindowShape::default().prefix)]
+    #[arg(long, value_name = "NUMBER", help_heading = "Windows", default_value_t = WindowShape::default().prefix)]
     prefix: usize,
     /// Tokens that it is to continue with.
-    #[arg(long, value_name = "NUMBER", default_value_t = WindowShape::default().suffix)]
+    #[arg(long, value_name = "NUMBER", help_heading = "Windows", default_value_t = WindowShape::default().suffix)]
     suffix: usize,
     /// Tokens from the beginning of a window to that of the next.
-    #[arg(long, value_name = "NUMBER", default_value_t = WindowShape::default().stride)]
+    #[arg(long, value_name = "NUMBER", help_heading = "Windows", default_value_t = WindowShape::default().stride)]
     stride: usize,
-    /// Format of the report; by default a table on a terminal and JSON elsewhere.
-    #[arg(long, value_enum)]
-    format: Option<ReportFormat>,
+    #[command(flatten)]
+    report: ReportArgs,
     /// Model to ask: the id of a configured model, a directory, or a repository on the Hub as in
-    /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
-    #[arg(long)]
+    /// `EleutherAI/pythia-160m@REVISION`; by default the default model of the settings.
+    #[arg(long, help_heading = "Model")]
     model: Option<String>,
     /// Data type that the model computes in.
-    #[arg(long, value_name = "TYPE", value_parser = variant::<Dtype>())]
+    #[arg(long, value_name = "TYPE", help_heading = "Model", value_parser = variant::<Dtype>())]
     dtype: Option<Dtype>,
     /// LoRA adapter of the model, as PEFT saves it: a directory, or a name and a directory. `--model MODEL:NAME` asks the model
     /// under it.
-    #[arg(long, value_name = "[NAME=]DIRECTORY")]
+    #[arg(long, value_name = "[NAME=]DIRECTORY", help_heading = "Model")]
     adapter: Vec<String>,
 }
 
@@ -64,29 +63,35 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     };
     let models = args.model.iter().cloned().collect();
     let flags = ModelFlags { models, reference: None, dtype: args.dtype, adapters: args.adapter };
-    let (settings, named) = load_settings(&flags, config)?;
+    let (settings, named) = load_settings(&flags, config, &[&args.input.file])?;
     let scorer = app::make_scorer(&settings, app::hub())?;
     let model = scorer.pool().find(named.first().map(String::as_str))?.id.clone();
     let request = MemorizationRequest { model, windows, control };
     if let Some(fault) = request.texts_fault(&totals) {
         bail!("{}: {fault}", args.input.file.display());
     }
-    let report = report(&request, texts, &scorer).await;
+    let report = report(&request, texts, &settings, &scorer).await;
     scoring_args::finish(&scorer).await;
-    report_format::print(&report?, args.format, table)
+    args.report.print(&report?, memorization_table::render)
 }
 
 /// Loads the model, and asks it.
-async fn report(request: &MemorizationRequest, texts: Vec<WorkText>, scorer: &Scorer) -> Result<MemorizationReport> {
+async fn report(
+    request: &MemorizationRequest,
+    texts: Vec<WorkText>,
+    settings: &Settings,
+    scorer: &Scorer,
+) -> Result<MemorizationReport> {
     let (id, pool) = (&request.model, scorer.pool());
     progress::for_models(pool, pool.load(id)).await.with_context(|| format!("model `{id}`"))?;
+    demo_model::announce(settings, id);
     let target = WindowScorer::open(scorer, id).await.map_err(explained)?;
     let sample = |WorkText { id, text }| Sample { id, text, ..Sample::default() };
     let samples = SampleBlocks::Memory(texts.into_iter().map(sample).collect());
     let progress = Progress::new(None);
     let show = |MemorizationProgress { windows, total_windows, .. }: MemorizationProgress| {
         progress.set_length(total_windows as u64);
-        progress.show(Some(windows as u64), format!("{windows} of {total_windows} windows"));
+        progress.show(Some(windows as u64), format!("{windows} of {}", number_of(total_windows, "window")));
     };
     memorization::run(request, &samples, &target, show).await.map_err(explained)
 }
@@ -99,74 +104,6 @@ fn explained(error: MemorizationError) -> anyhow::Error {
     }
 }
 
-/// The columns behind the name.
-const COLUMNS: [&str; 5] = ["windows", "greedy", "coverage", "largest log p", "tries for 1/2"];
-
-/// A line a text, one for all of them, the same for the control, then what has no windows, and what it all shows.
-fn table(report: &MemorizationReport) -> String {
-    let WindowShape { prefix, suffix, stride } = report.windows;
-    let (mut out, control) = (String::new(), report.control.as_deref().unwrap_or_default());
-    // Writing to a String cannot fail.
-    let (id, texts) = (&report.model.id, report.texts.len());
-    let _ = write!(out, "{id}: texts {texts}, control {}; windows of {prefix} + {suffix} tokens, ", control.len());
-    let _ = writeln!(out, "one every {stride}\n");
-    let names = report.texts.iter().chain(control).map(|text| name(text).chars().count());
-    let width = names.max().unwrap_or(0).max("all texts".len());
-    out.push_str(&line("text", &COLUMNS.map(str::to_owned), width));
-    part(&mut out, &report.texts, "all texts", &report.summary.texts, width);
-    if let Some(summary) = &report.summary.control {
-        out.push('\n');
-        part(&mut out, control, "control", summary, width);
-    }
-    for (kind, texts) in [("", report.texts.as_slice()), ("control: ", control)] {
-        for (text, error) in texts.iter().filter_map(|text| Some((text, text.error.as_ref()?))) {
-            let _ = write!(out, "\n{kind}{}: {}: {}", name(text), error.code, error.detail);
-        }
-    }
-    let _ = writeln!(out, "\n{}", report.summary.reading);
-    out
-}
-
-/// The lines of some texts, and the one of all of them.
-fn part(out: &mut String, texts: &[TextExtraction], all: &str, summary: &ExtractionSummary, width: usize) {
-    for text in texts.iter().filter(|text| !text.windows.is_empty()) {
-        let largest = text.largest_log_p;
-        let tries = text.windows.iter().filter_map(|window| window.tries_for_half).min();
-        let cells = cells(text.windows.len(), text.greedy_windows, text.coverage, largest, tries);
-        out.push_str(&line(&name(text), &cells, width));
-    }
-    let ExtractionSummary { windows, greedy_windows, coverage, largest_log_p, tries_for_half, .. } = *summary;
-    out.push_str(&line(all, &cells(windows, greedy_windows, coverage, largest_log_p, tries_for_half), width));
-}
-
-fn cells(
-    windows: usize,
-    greedy: usize,
-    coverage: Option<f64>,
-    largest: Option<f64>,
-    tries: Option<u64>,
-) -> [String; 5] {
-    let none = || "-".to_owned();
-    [
-        windows.to_string(),
-        greedy.to_string(),
-        coverage.map_or_else(none, |coverage| format!("{:.1} %", coverage * 100.0)),
-        largest.map_or_else(none, |largest| format!("{largest:.2}")),
-        tries.map_or_else(none, |tries| tries.to_string()),
-    ]
-}
-
-fn line(name: &str, cells: &[String; 5], width: usize) -> String {
-    let cells: Vec<String> =
-        cells.iter().zip(COLUMNS).map(|(cell, head)| format!("{cell:>0$}", head.len().max(8))).collect();
-    format!("{name:width$}  {}\n", cells.join("  "))
-}
-
-/// The id of a text, or its place.
-fn name(text: &TextExtraction) -> String {
-    text.id.as_ref().map_or_else(|| format!("text {}", text.index), ToString::to_string)
-}
-
 /// The texts of the file. A plain text has the name of its file as id.
 ///
 /// # Errors
@@ -174,7 +111,10 @@ fn name(text: &TextExtraction) -> String {
 fn read_texts(args: &InputArgs) -> Result<(Vec<WorkText>, SampleTotals)> {
     let plain = match SampleSource::is_on_hub(&args.file) {
         true => None,
-        false => corpus::whole_text(&args.file, &args.reader).with_context(|| args.unreadable())?,
+        false => {
+            let read = args.check_file().and_then(|()| corpus::whole_text(&args.file, &args.reader));
+            read.with_context(|| args.unreadable())?
+        }
     };
     if let Some(text) = plain {
         let id = args.file.file_name().map(|name| SampleId::Text(name.to_string_lossy().into_owned()));

@@ -1,35 +1,47 @@
-//! The command line: `serve` (the default), `score`, `audit`, `plan`, `test`, `canary`, `dataset`, `texts`, `count-tokens`, `finetune`, `memorization`, `key`,
-//! `openapi`.
+//! The command line: `serve` (the default), `score`, `audit`, `plan`, `test`, `canary`, `dataset`, `texts`, `count-tokens`, `finetune`,
+//! `memorization`, `methods`, `key`, `openapi`.
 //! Results go to stdout, all else to stderr.
 
 mod audit;
 mod audit_scores;
+mod audit_table;
 mod canary;
 mod command;
 mod corpus;
 mod count_tokens;
 mod dataset;
+mod demo_model;
 mod evidence;
 mod evidence_args;
+mod examples;
 mod export;
 mod finetune;
 mod input;
 mod key;
 mod membership_test;
 mod memorization;
+mod memorization_table;
+mod method_flags;
+mod methods;
 mod partial;
 mod plan_file;
 mod progress;
 mod report_format;
 mod request;
+mod run_folder;
 mod runtime;
 mod score;
+mod score_output;
+mod score_tally;
 mod scoring_args;
+mod serve;
 mod source;
-mod table;
 mod test_input;
+mod test_table;
+mod text_table;
 mod texts;
 mod texts_table;
+mod works;
 
 pub use command::{command, main};
 pub use request::{requested_job, run_job};

@@ -93,6 +93,11 @@ impl PartialResults {
         Ok(())
     }
 
+    /// The file that keeps the results until all are there.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Adds a result.
     pub fn write(&mut self, row: &ResultRow) -> Result<()> {
         self.is_empty = false;

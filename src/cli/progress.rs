@@ -69,13 +69,20 @@ impl Progress {
     }
 }
 
-/// Returns the text of a line.
+/// Returns the text of a line: how far the work is, how long it has taken, and how long the rest takes at that rate.
 fn line(message: &str, position: u64, total: Option<u64>, elapsed: Duration) -> String {
     let share = match total {
         Some(total) if total > 0 => format!(", {} %", position.min(total) * 100 / total),
         _ => String::new(),
     };
-    format!("{message}{share}, {}", HumanDuration(elapsed))
+    let left = match total {
+        Some(total) if (1..total).contains(&position) => {
+            let left = elapsed.mul_f64((total - position) as f64 / position as f64);
+            format!(", about {} left", HumanDuration(left))
+        }
+        _ => String::new(),
+    };
+    format!("{message}{share}, {}{left}", HumanDuration(elapsed))
 }
 
 /// Interval between two checks of the progress of the models.
@@ -140,7 +147,8 @@ mod tests {
     #[test]
     fn a_line_says_how_far_the_work_is() {
         let elapsed = Duration::from_secs(20);
-        assert_eq!(line("7 texts", 3, Some(12), elapsed), "7 texts, 25 %, 20 seconds");
+        assert_eq!(line("7 texts", 3, Some(12), elapsed), "7 texts, 25 %, 20 seconds, about 60 seconds left");
+        assert_eq!(line("12 texts", 12, Some(12), elapsed), "12 texts, 100 %, 20 seconds");
         assert_eq!(line("7 texts", 3, None, elapsed), "7 texts, 20 seconds");
         assert_eq!(line("7 texts", 3, Some(0), elapsed), "7 texts, 20 seconds");
     }

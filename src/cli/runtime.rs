@@ -2,6 +2,14 @@
 
 use anyhow::{Context, Result};
 
+/// Waits until the user interrupts the command.
+pub async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // It cannot be caught, and ends the process by itself.
+        std::future::pending().await
+    }
+}
+
 /// Runs a command to its end.
 pub fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime =

@@ -1,22 +1,24 @@
 //! `pdr-audit score`: texts in, results out, in order and in constant memory.
 
-use super::export::ExportFormat;
 use super::input::InputArgs;
-use super::partial::PartialResults;
 use super::progress::{self, Progress};
+use super::runtime::interrupted;
+use super::score_output::{Results, ScoreOutputArgs};
+use super::score_tally::ScoreTally;
 use super::scoring_args::{self, ScoringArgs};
 use super::source::SampleSource;
 use crate::config::Settings;
 use crate::samples::{BadRecord, FileRecords, FileSample, ReadError, ReadOptions, RecordPlace};
 use crate::scorer::{Bound, IN_FLIGHT, Plan, Scorer, ScorerError, TextError, TextResult};
 use crate::table::ResultRow;
-use anyhow::{Context, Result, bail, ensure};
+use crate::wire::number_of;
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use mia::methods::possible_default_methods;
-use serde_json::{Value, json};
-use std::io::{BufWriter, Write, stdout};
-use std::path::{Path, PathBuf};
+use serde_json::Value;
+use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -25,15 +27,10 @@ pub struct ScoreArgs {
     #[command(flatten)]
     input: InputArgs,
     /// List every token with its statistics and its contributions to the scores.
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     tokens: bool,
-    /// Write the results to this file, as CSV or Parquet if the name ends so and else as NDJSON; by default NDJSON to standard
-    /// output. The file is written as a whole or not at all.
-    #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Go on with what an interrupted run with the same `--output` has left.
-    #[arg(long, requires = "output")]
-    resume: bool,
+    #[command(flatten)]
+    output: ScoreOutputArgs,
     /// Fail where any text could not be scored; by default only where none could.
     #[arg(long)]
     strict: bool,
@@ -51,11 +48,11 @@ struct ReadText {
 
 /// Scores a file.
 pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
-    let settings = args.scoring.settings(config)?;
+    let settings = args.scoring.settings(config, &[&args.input.file])?;
     let input = args.input.clone();
     let source = tokio::task::spawn_blocking(move || input.source()).await??;
     let size = source.size();
-    ensure!(!args.resume || size.is_some(), "--resume needs a file: a pipe is read only once");
+    ensure!(!args.output.resume || size.is_some(), "--resume needs a file: a pipe is read only once");
     let options = args.input.reader.options(Some(settings.0.server.body_limit.as_u64()), false, None);
     // A file that has no texts is found before a model is loaded, and before anything is written.
     let reading = tokio::task::spawn_blocking({
@@ -83,97 +80,54 @@ async fn score(
     let bound = progress::for_models(scorer.pool(), scorer.bind(plan)).await.map_err(scoring_args::explained)?;
     let mut tally = ScoreTally::default();
     let size = source.size();
-    let mut results = Results::open(&args, source, settings, &bound, plan)?;
+    let mut results = Results::open(&args.output, &args.input, source, settings, &bound, plan)?;
     results.resume(&mut tally, &mut records, &args.input)?;
     let first = tally.total();
 
     let (sender, mut receiver) = mpsc::channel(IN_FLIGHT);
-    let (strict, unreadable, input) = (args.strict, args.input.unreadable(), args.input);
+    let (strict, unreadable, file) = (args.strict, args.input.unreadable(), args.input.file.display().to_string());
+    let input = args.input;
     let reading = tokio::task::spawn_blocking(move || read(records, &options, &input, &sender));
     let items = stream::poll_fn(move |context| receiver.poll_recv(context)).enumerate();
     let mut scored = items.map(|(index, item)| one(scorer, &bound, first + index, item)).buffered(IN_FLIGHT);
     let progress = Progress::new(size);
+    let mut interrupt = pin!(interrupted());
     loop {
         let next = match scored.try_next().now_or_never() {
-            Some(next) => next?,
+            Some(next) if (&mut interrupt).now_or_never().is_none() => next?,
+            Some(_) => return Err(stopped(results, tally.total())),
             // Whoever reads our output may wait for what is ready before it sends more.
             None => {
                 results.flush()?;
-                scored.try_next().await?
+                tokio::select! {
+                    next = scored.try_next() => next?,
+                    () = &mut interrupt => return Err(stopped(results, tally.total())),
+                }
             }
         };
         let Some((row, place, position)) = next else { break };
-        results.write(&row)?;
+        results.write(&row, place)?;
         tally.add(place, &row);
-        progress.show(size.map(|_| position), format!("{} texts", tally.total()));
+        progress.show(size.map(|_| position), number_of(tally.total(), "text"));
     }
     results.flush()?;
     drop(progress);
     reading.await?.with_context(|| unreadable)?;
+    ensure!(tally.total() > 0, "{file}: there are no texts");
     let labels: Vec<String> = plan.methods.iter().map(|method| method.label.to_string()).collect();
     results.finish(&labels)?;
     tally.conclude(strict)
 }
 
-/// Where results go.
-enum Results {
-    Stdout(BufWriter<std::io::StdoutLock<'static>>),
-    File(PartialResults),
-}
-
-impl Results {
-    fn open(args: &ScoreArgs, source: &SampleSource, settings: &Settings, bound: &Bound, plan: &Plan) -> Result<Self> {
-        let Some(output) = &args.output else { return Ok(Self::Stdout(BufWriter::new(stdout().lock()))) };
-        ensure!(
-            !(plan.tokens && ExportFormat::from_path(output) != ExportFormat::Ndjson),
-            "--tokens lists of tokens fit no table; write NDJSON"
-        );
-        let run = json!({
-            "program": concat!("pdr-audit ", env!("CARGO_PKG_VERSION")),
-            "file": args.input.file.to_string_lossy(),
-            "sha256": source.size().map(|_| source.digest()).transpose().with_context(|| args.input.unreadable())?,
-            "input": args.input.reader.describe(),
-            "limits": [settings.server.body_limit.as_u64(), settings.limits.text.as_u64()],
-            "models": bound.infos(),
-            "methods": plan.methods.as_ref(),
-            "overflow": plan.overflow,
-            "tokens": plan.tokens,
-        });
-        let Value::Object(run) = run else { return Err(anyhow::anyhow!("a run is described by an object")) };
-        Ok(Self::File(PartialResults::open(output, &run, args.resume)?))
-    }
-
-    /// Counts what an interrupted run has left, and passes the records that it is of.
-    fn resume(&self, tally: &mut ScoreTally, records: &mut FileRecords, input: &InputArgs) -> Result<()> {
-        let Self::File(file) = self else { return Ok(()) };
-        for (row, record) in file.left()?.zip(records) {
-            tally.add(record.with_context(|| input.unreadable())?.place, &row?);
+/// The error of a command that was interrupted after so many texts, with what is kept.
+fn stopped(mut results: Results, total: usize) -> anyhow::Error {
+    let scored = format!("interrupted after {}", number_of(total, "text"));
+    match (results.flush(), results.partial()) {
+        (Err(error), _) => error.context(scored),
+        (Ok(()), Some(file)) => {
+            anyhow!("{scored}; their results are in {}, and --resume goes on there", file.display())
         }
-        Ok(())
-    }
-
-    fn write(&mut self, row: &ResultRow) -> Result<()> {
-        match self {
-            Self::Stdout(out) => {
-                serde_json::to_writer(&mut *out, row).map_err(std::io::Error::from)?;
-                Ok(out.write_all(b"\n")?)
-            }
-            Self::File(file) => file.write(row),
-        }
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        match self {
-            Self::Stdout(out) => Ok(out.flush()?),
-            Self::File(file) => file.flush(),
-        }
-    }
-
-    fn finish(self, labels: &[String]) -> Result<()> {
-        match self {
-            Self::Stdout(_) => Ok(()),
-            Self::File(file) => file.finish(labels),
-        }
+        (Ok(()), None) => anyhow!("{scored}; with --output FILE a run can be resumed"),
     }
 }
 
@@ -221,79 +175,5 @@ fn object(value: Value) -> ResultRow {
     match value {
         Value::Object(object) => object,
         _ => ResultRow::new(),
-    }
-}
-
-/// Counts of results.
-#[derive(Debug, Default)]
-pub struct ScoreTally {
-    total: usize,
-    failed: usize,
-    /// Fault of the first that failed.
-    first: Option<String>,
-}
-
-impl ScoreTally {
-    /// Counts the result of a text at this place; one without any score has failed.
-    pub fn add(&mut self, place: RecordPlace, row: &ResultRow) {
-        self.total += 1;
-        if row.get("scores").and_then(Value::as_object).is_some_and(|scores| !scores.is_empty()) {
-            return;
-        }
-        self.failed += 1;
-        self.first.get_or_insert_with(|| {
-            let detail = row.get("errors").and_then(|errors| errors.get(0)?.get("detail")?.as_str());
-            let detail = detail.unwrap_or("no method gave a score");
-            // A record that is no text names its place itself.
-            match row.get("errors").and_then(|errors| errors.get(0)?.get("code")?.as_str()) {
-                Some("invalid_line") => detail.to_owned(),
-                _ => format!("{place}: {detail}"),
-            }
-        });
-    }
-
-    pub fn total(&self) -> usize {
-        self.total
-    }
-
-    /// Says on stderr how many texts could not be scored.
-    ///
-    /// # Errors
-    /// The same where that are all of them or, if `strict`, any.
-    pub fn conclude(self, strict: bool) -> Result<()> {
-        let Some(first) = self.first else { return Ok(()) };
-        let closing = format!("{} of {} texts could not be scored; first: {first}", self.failed, self.total);
-        if strict || self.failed == self.total {
-            bail!(closing);
-        }
-        eprintln!("warning: {closing}");
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn tally(rows: &[Value]) -> ScoreTally {
-        let mut tally = ScoreTally::default();
-        let places = (1..).map(|number| RecordPlace::Line(2 * number));
-        places.zip(rows).for_each(|(place, row)| tally.add(place, row.as_object().unwrap()));
-        tally
-    }
-
-    #[test]
-    fn all_failures_are_an_error_and_one_is_if_strict() {
-        let scored = json!({"scores": {"loss": -1.0}, "errors": []});
-        let short = json!({"scores": {}, "errors": [{"code": "too_short", "detail": "too few tokens"}]});
-        let broken = json!({"scores": {}, "errors": [{"code": "invalid_line", "detail": "line 3: not JSON"}]});
-        assert!(tally(&[]).conclude(true).is_ok());
-        assert!(tally(std::slice::from_ref(&scored)).conclude(true).is_ok());
-        assert!(tally(&[scored.clone(), short.clone()]).conclude(false).is_ok());
-        let said = tally(&[scored, short.clone()]).conclude(true).unwrap_err().to_string();
-        assert_eq!(said, "1 of 2 texts could not be scored; first: line 4: too few tokens");
-        let said = tally(&[broken, short]).conclude(false).unwrap_err().to_string();
-        assert_eq!(said, "2 of 2 texts could not be scored; first: line 3: not JSON");
     }
 }

@@ -1,14 +1,14 @@
 //! Options common to the commands that score: the model, the methods, and the start and the end of the scorer.
 
-use super::progress;
+use super::method_flags::MethodFlags;
+use super::{demo_model, progress};
 use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
 use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
-use crate::wire::in_words;
 use crate::{app, telemetry};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use mia::methods::{Fault, LabelledMethod, Scope, parse_list, resolve};
+use mia::methods::{Fault, LabelledMethod, Scope, resolve};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -23,18 +23,20 @@ where
     PossibleValuesParser::new(T::VARIANTS).try_map(|name| T::from_str(&name))
 }
 
-/// The settings with the models that flags name, for a command that logs warnings only.
+/// The settings with the models that flags name, for a command that reads `files` and logs warnings only.
 ///
 /// # Errors
-/// Where the settings or the models cannot be read.
-pub fn load_settings(flags: &ModelFlags, config: Option<&Path>) -> Result<NamedSettings> {
+/// Where the settings or the models cannot be read, or no model is named for these files.
+pub fn load_settings(flags: &ModelFlags, config: Option<&Path>, files: &[&Path]) -> Result<NamedSettings> {
     let settings = Settings::load(config, &Overrides::default())?;
+    demo_model::check_model_of_files(&settings, !flags.models.is_empty(), files)?;
     telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
     Ok(settings.with_models(flags)?)
 }
 
 /// Options that go with `--model`.
 #[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Model")]
 pub struct VariantArgs {
     /// Reference model of the models named, of the same three kinds.
     #[arg(long, value_name = "MODEL")]
@@ -60,19 +62,18 @@ impl VariantArgs {
 
 /// Options common to `score` and `audit`.
 #[derive(Args)]
+#[command(next_help_heading = "Model")]
 pub struct ScoringArgs {
     /// Model to score with: the id of a configured model, a directory, or a repository on the Hub as in
-    /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
+    /// `EleutherAI/pythia-160m@REVISION`; by default the default model of the settings.
     #[arg(long)]
     pub model: Option<String>,
     #[command(flatten)]
     pub variant: VariantArgs,
-    /// A JSON array as in a request, or names separated by commas; by default loss, zlib, min_k and
-    /// min_k_plus_plus, plain and with linear PDR, and of `test` the method that its verdict is about.
-    #[arg(long, value_name = "METHODS")]
-    pub methods: Option<String>,
+    #[command(flatten)]
+    pub methods: MethodFlags,
     /// Handling of texts longer than the model's context.
-    #[arg(long, default_value_t, value_parser = variant::<Overflow>())]
+    #[arg(long, help_heading = "Model", default_value_t, value_parser = variant::<Overflow>())]
     pub overflow: Overflow,
 }
 
@@ -93,14 +94,15 @@ impl ScoringArgs {
         let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors), defaults)?;
         let loaded = progress::for_models(pool, pool.load(&model.id)).await;
         loaded.with_context(|| format!("model `{}`", model.id))?;
+        demo_model::announce(settings, &model.id);
         let (model, methods, overflow) = (model.id.clone(), methods.into(), self.overflow);
         let plan = Plan { model, methods, overflow, tokens: false, splits: Arc::new([]) };
         Ok((scorer, plan))
     }
 
-    /// The settings with the models that these arguments name.
-    pub fn settings(&self, config: Option<&Path>) -> Result<NamedSettings> {
-        load_settings(&self.variant.clone().with(self.model.iter().cloned().collect()), config)
+    /// The settings with the models that these arguments name, for a command that reads `files`.
+    pub fn settings(&self, config: Option<&Path>, files: &[&Path]) -> Result<NamedSettings> {
+        load_settings(&self.variant.clone().with(self.model.iter().cloned().collect()), config, files)
     }
 
     fn methods(
@@ -108,10 +110,7 @@ impl ScoringArgs {
         scope: &Scope,
         defaults: impl FnOnce(&Scope) -> Vec<LabelledMethod>,
     ) -> Result<Vec<LabelledMethod>> {
-        let Some(list) = &self.methods else { return Ok(defaults(scope)) };
-        let requests = parse_list(list).map_err(|error| {
-            anyhow!(in_words(&error.to_string())).context("--methods is not a JSON array of methods")
-        })?;
+        let Some(requests) = self.methods.requests()? else { return Ok(defaults(scope)) };
         resolve(&requests, scope).map_err(|faults| methods_error(&faults))
     }
 }

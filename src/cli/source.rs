@@ -2,7 +2,7 @@
 
 use crate::app;
 use crate::samples::{FileRecords, ReadError, ReadOptions, records_of_files};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, ensure};
 use lm::hub::{DatasetSplit, DownloadProgress};
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -45,7 +45,7 @@ impl SampleSource {
             // A pipe has no size, and is read only once.
             let bytes = match file == Path::new("-") {
                 true => None,
-                false => Some(std::fs::metadata(file)?).filter(std::fs::Metadata::is_file).map(|data| data.len()),
+                false => Some(metadata(file)?).filter(std::fs::Metadata::is_file).map(|data| data.len()),
             };
             size = size.zip(bytes).map(|(sum, bytes)| sum.saturating_add(bytes));
         }
@@ -60,9 +60,17 @@ impl SampleSource {
     /// The records of the files one after another.
     ///
     /// # Errors
-    /// Where the first file is no file of samples.
-    pub fn records(&self, options: &ReadOptions) -> Result<FileRecords, ReadError> {
-        records_of_files(self.files.clone(), options)
+    /// Where the first file is no file of samples; for a plain text with the command that makes samples of it.
+    pub fn records(&self, options: &ReadOptions) -> Result<FileRecords> {
+        records_of_files(self.files.clone(), options).map_err(|error| match (error, &*self.files) {
+            (error @ ReadError::PlainText, [file]) if file == Path::new("-") => {
+                anyhow!("{error}; each text takes a line of JSON as in {{\"text\": \"...\"}}")
+            }
+            (error @ ReadError::PlainText, [file]) => {
+                anyhow!("{error}; make samples of it: {}", command_of_texts(file))
+            }
+            (error, _) => error.into(),
+        })
     }
 
     /// SHA-256 of the content of the files, in hexadecimal digits.
@@ -79,4 +87,19 @@ impl SampleSource {
         }
         Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
+}
+
+/// What the file system says of a file.
+///
+/// # Errors
+/// Where it is not there, or is a folder.
+pub fn metadata(file: &Path) -> Result<std::fs::Metadata> {
+    let metadata = std::fs::metadata(file)?;
+    ensure!(!metadata.is_dir(), "it is a folder; make samples of the texts in it: {}", command_of_texts(file));
+    Ok(metadata)
+}
+
+/// The command that makes samples of plain texts.
+fn command_of_texts(path: &Path) -> String {
+    format!("`pdr-audit texts {} --cut 128 --output passages.ndjson`", path.display())
 }

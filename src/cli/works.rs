@@ -14,11 +14,14 @@ pub fn render(report: &AuditReport) -> String {
     let mut works: Vec<&WorkFindings> = report.works.iter().collect();
     works.sort_by(|a, b| a.p_value.total_cmp(&b.p_value).then(b.score.total_cmp(&a.score)));
     let calibrations = report.methods.iter().filter(|entry| entry.method.label == *method);
-    let known = calibrations.filter_map(|entry| entry.calibration.as_ref()).map(|calibration| calibration.clusters).max();
+    let known =
+        calibrations.filter_map(|entry| entry.calibration.as_ref()).map(|calibration| calibration.clusters).max();
     let known = known.unwrap_or(0);
     // Writing to a String cannot fail.
-    let mut out = format!("\nworks among {known} known works by {method}; listed at a false discovery rate of {fdr}\n\n");
-    let _ = writeln!(out, "{:NAME$}  {:>8}  {:>9}  {:>5}  {:>7}  listed", "work", "passages", "mean", "above", "p-value");
+    let mut out =
+        format!("\nworks among {known} known works by {method}; listed at a false discovery rate of {fdr}\n\n");
+    let _ =
+        writeln!(out, "{:NAME$}  {:>8}  {:>9}  {:>5}  {:>7}  listed", "work", "passages", "mean", "above", "p-value");
     for WorkFindings { document, passages, score, known_above, p_value, listed, .. } in works {
         let (name, mark) = (shortened(&document.to_string()), if *listed { "yes" } else { "" });
         let line = format!("{name:NAME$}  {passages:>8}  {score:>9.4}  {known_above:>5}  {p_value:>7.4}  {mark}");

@@ -2,6 +2,7 @@
 
 use super::DatasetError;
 use super::sample::{MAX_GROUPS, Sample};
+use crate::wire::number_of;
 use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -123,8 +124,13 @@ impl SampleTotals {
     pub fn audit_fault(&self, place: impl FnOnce(usize) -> String) -> Option<String> {
         let Self { members, non_members, .. } = self;
         let is_one_class = (*members == 0) != (*non_members == 0);
-        let detail =
-            || format!("there are {members} members and {non_members} non-members; an audit takes both, or no labels");
+        let detail = || {
+            format!(
+                "{} and {} are labelled; an audit takes both, or no labels",
+                number_of(*members, "member"),
+                number_of(*non_members, "non-member")
+            )
+        };
         self.fault(place).or_else(|| is_one_class.then(detail))
     }
 
@@ -141,8 +147,9 @@ impl SampleTotals {
             && let Some(first) = first_unlabelled
         {
             let place = place(*first);
+            let have = if labelled == 1 { "has" } else { "have" };
             return Some(format!(
-                "{labelled} of {samples} samples have a label, and {place} has none: all must have one, or none"
+                "{labelled} of {samples} samples {have} a label, and {place} has none: all must have one, or none"
             ));
         }
         if columns.len() > MAX_COLUMNS {
@@ -169,8 +176,8 @@ mod tests {
         assert_eq!(fault(&[Some(1.0), Some(0.0)]), None);
         for (labels, words) in [
             (&[][..], "is empty"),
-            (&[Some(1.0), None], "1 of 2 samples have a label, and line 2 has none"),
-            (&[Some(1.0), Some(1.0)], "2 members and 0 non-members"),
+            (&[Some(1.0), None], "1 of 2 samples has a label, and line 2 has none"),
+            (&[Some(1.0), Some(1.0)], "2 members and 0 non-members are labelled"),
         ] {
             let fault = fault(labels).unwrap();
             assert!(fault.contains(words), "{fault}");

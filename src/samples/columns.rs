@@ -161,13 +161,15 @@ impl ColumnNames {
             (true, false) => Ok("text"),
             (false, true) => Ok("input"),
             (false, false) => {
-                let usual = USUAL.into_iter().find(|name| known(name)).unwrap_or("NAME");
+                let similar =
+                    || found().find(|name| ["text", "input"].iter().any(|usual| usual.eq_ignore_ascii_case(name)));
+                let usual = similar().or_else(|| USUAL.into_iter().find(|name| known(name))).unwrap_or("NAME");
                 Err(format!("no column `text` or `input`; columns found: {}; use --text-column {usual}", list(found())))
             }
         }
     }
 
-    /// Checks that the fields of the id and the label exist, if they are named.
+    /// Checks that the fields of the id and the label exist, if they are named, and that no label is missed by its case.
     ///
     /// # Errors
     /// Names the one that is not there.
@@ -180,6 +182,7 @@ impl ColumnNames {
         let id = self.id.as_deref().map(|name| (name, "id"));
         match id.into_iter().chain(label).find(|(name, _)| !known(name)) {
             Some((name, what)) => Err(absent(name, what, found())),
+            None if self.labelled && self.label.is_none() && !known("label") => misspelt_label(found()),
             None => Ok(()),
         }
     }
@@ -194,6 +197,14 @@ fn put_aside(fields: &mut Fields, name: &str) {
 
 fn absent<'a>(name: &str, what: &str, found: impl Iterator<Item = &'a str>) -> String {
     format!("no column `{name}` (--{what}-column); columns found: {}", list(found))
+}
+
+/// Refuses a column that is called `label` but for the case of its letters: without it the texts would have no labels.
+fn misspelt_label<'a>(mut found: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    match found.find(|name| name.eq_ignore_ascii_case("label")) {
+        Some(name) => Err(format!("no column `label`, but `{name}`; use --label-column {name}, or rename the column")),
+        None => Ok(()),
+    }
 }
 
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {

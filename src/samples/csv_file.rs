@@ -3,6 +3,7 @@
 use super::columns::ReadOptions;
 use super::input::InputFile;
 use super::record::{Fields, ReadError, Record, RecordPlace};
+use crate::wire::number_of;
 use csv::{ErrorKind, StringRecord};
 use serde_json::Value;
 use std::io::Read;
@@ -42,7 +43,7 @@ pub fn read(
             Ok(true) => Ok(fields(&record, &names, text.as_deref())),
             Err(error) => match error.kind() {
                 ErrorKind::UnequalLengths { expected_len, len, .. } => {
-                    Err(format!("{len} fields, where the header has {expected_len}"))
+                    Err(format!("{}, where the header has {expected_len}", number_of(*len, "field")))
                 }
                 ErrorKind::Utf8 { .. } => Err("not UTF-8".to_owned()),
                 _ => return Some(Err(ReadError::Broken { place: RecordPlace::Line(line), fault: error.to_string() })),

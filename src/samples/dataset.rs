@@ -157,9 +157,9 @@ mod tests {
         let mut many = "{\"text\": \"a\"}\n".repeat(99_998);
         many.push_str("{\"text\": 1}\n");
         assert_eq!(fault(&many), "line 99999: `text`: invalid type: integer `1`, expected a string");
-        assert!(fault("{\"text\": \"a\", \"label\": 1}\n").contains("1 members and 0 non-members"));
+        assert!(fault("{\"text\": \"a\", \"label\": 1}\n").contains("1 member and 0 non-members"));
         let unlabelled = "{\"text\": \"a\", \"label\": 1}\n\n{\"text\": \"b\"}\n{\"text\": \"c\"}\n";
-        assert!(fault(unlabelled).contains("1 of 3 samples have a label, and line 3 has none"));
+        assert!(fault(unlabelled).contains("1 of 3 samples has a label, and line 3 has none"));
         assert!(fault("").contains("is empty"));
         let large = encode(&format!("{{\"text\": \"{}\"}}\n", "a".repeat(8 << 20)), None, true);
         assert!(matches!(large, Err(DatasetFault::TooLarge(_))));

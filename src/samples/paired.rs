@@ -9,6 +9,7 @@
 
 use super::columns::{ColumnNames, MEMBER, NON_MEMBER};
 use super::record::{Fields, Record};
+use crate::wire::number_of;
 use serde_json::Value;
 
 /// The columns of the two kinds of texts and of their neighbours, with the label.
@@ -47,7 +48,7 @@ fn take_texts(fields: &mut Fields) -> Result<Vec<Fields>, String> {
             Value::Null => {}
             Value::Array(texts) => {
                 let neighbors = for_each(neighbors, texts.len()).map_err(|lists| {
-                    format!("`{neighbors_column}` has {lists}, where `{column}` has {} texts", texts.len())
+                    format!("`{neighbors_column}` has {lists}, where `{column}` has {}", number_of(texts.len(), "text"))
                 })?;
                 let zipped = texts.into_iter().zip(neighbors);
                 all.extend(zipped.map(|(text, neighbors)| labelled(text, label, neighbors)));
@@ -112,7 +113,7 @@ mod tests {
             split_fields(json!({"member": ["a", "b"], "nonmember": [], "member_neighbors": [["d"]]})).unwrap_err();
         assert_eq!(fault, "`member_neighbors` has 1 lists, where `member` has 2 texts");
         let fault = split_fields(json!({"member": ["a"], "nonmember": [], "member_neighbors": "d"})).unwrap_err();
-        assert_eq!(fault, "`member_neighbors` has no list of lists, where `member` has 1 texts");
+        assert_eq!(fault, "`member_neighbors` has no list of lists, where `member` has 1 text");
         assert!(split_fields(json!({"member": [], "nonmember": null})).unwrap_err().contains("holds a text"));
     }
 

@@ -86,6 +86,8 @@ fn detect(input: &mut InputFile, options: &ReadOptions) -> Result<FileKind, Read
         (Some(b'['), _) => Ok(FileKind::Json),
         (_, "jsonl" | "ndjson" | "json") | (Some(b'{') | None, _) => Ok(FileKind::Ndjson),
         _ if csv_file::is_table(head, options) => Ok(FileKind::Csv),
+        // A string alone is a text.
+        (Some(b'"'), _) => Ok(FileKind::Ndjson),
         _ => Ok(FileKind::Text),
     }
 }

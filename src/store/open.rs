@@ -7,6 +7,7 @@ use sqlx::any::AnyPoolOptions;
 use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection, Executor};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,26 @@ impl Store {
     /// Opens the store and brings its tables up to date; none for one in memory.
     pub async fn open(url: Option<&StoreUrl>) -> Result<Self, StoreError> {
         Self::open_at(url, NEWEST).await
+    }
+
+    /// Checks that a store can be opened, and changes nothing of it. A file of SQLite that is not there yet needs its directory.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    pub async fn check(url: &StoreUrl) -> Result<(), StoreError> {
+        let url = match url {
+            StoreUrl::Sqlite(path) if !path.exists() => {
+                let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+                let is_there = directory.is_none_or(Path::is_dir);
+                return if is_there { Ok(()) } else { Err(file_error(path, &ErrorKind::NotFound.into())) };
+            }
+            StoreUrl::Sqlite(path) => sqlite_url(path),
+            StoreUrl::Postgres(url) => url.clone(),
+        };
+        sqlx::any::install_default_drivers();
+        let mut connection = AnyConnection::connect(&url).await.map_err(connect_error)?;
+        connection.execute("SELECT 1").await?;
+        Ok(connection.close().await?)
     }
 
     /// The same with the tables of a version.
@@ -184,6 +205,11 @@ mod tests {
         let absent = directory.path().join("absent");
         let refused = Store::open(Some(&StoreUrl::Sqlite(absent.join("store.db")))).await.unwrap_err().to_string();
         assert_eq!(refused, format!("the store failed: the directory {} does not exist", absent.display()));
+        let checked = Store::check(&StoreUrl::Sqlite(absent.join("store.db"))).await.unwrap_err().to_string();
+        assert_eq!(checked, refused);
         assert!(!absent.exists());
+        let new = directory.path().join("new.db");
+        Store::check(&StoreUrl::Sqlite(new.clone())).await.unwrap();
+        assert!(!new.exists(), "a check creates nothing");
     }
 }

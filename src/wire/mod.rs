@@ -8,6 +8,7 @@ pub use compact_json::CompactObject;
 pub use shaped::{ShapeFault, Shaped, in_words, pointer, without_place};
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 /// Returns the text, cut after `most` characters.
 #[must_use]
@@ -16,6 +17,13 @@ pub fn quoted(text: &str, most: usize) -> Cow<'_, str> {
         None => Cow::Borrowed(text),
         Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
     }
+}
+
+/// A number of things in words: `1 text`, `2 texts`.
+#[must_use]
+pub fn number_of<N: Display + PartialEq + From<u8>>(number: N, one: &str) -> String {
+    let ending = if number == N::from(1) { "" } else { "s" };
+    format!("{number} {one}{ending}")
 }
 
 /// A text that no spreadsheet evaluates: an apostrophe comes before one that begins as a formula does, with `=`, `+`, `-`, `@`, a
@@ -32,6 +40,12 @@ pub fn inert(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_agree_with_what_they_count() {
+        let all = [number_of(0u16, "text"), number_of(1u64, "non-member"), number_of(2usize, "text")];
+        assert_eq!(all, ["0 texts", "1 non-member", "2 texts"]);
+    }
 
     #[test]
     fn long_texts_are_cut_between_characters() {

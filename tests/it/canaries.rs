@@ -1,12 +1,13 @@
 //! `pdr-audit canary`: drawn, committed to, and opened.
 
+use crate::common::DEMO_BY_DEFAULT;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output};
 
 fn canary(arguments: &[&str], directory: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pdr-audit"));
-    command.arg("canary").args(arguments).current_dir(directory).output().unwrap()
+    command.arg("canary").args(arguments).current_dir(directory).envs(DEMO_BY_DEFAULT).output().unwrap()
 }
 
 fn refused(output: &Output) -> String {

@@ -1,12 +1,13 @@
 //! The command line as a user sees it: files in, lines out, faults on stderr.
 
+use crate::common::DEMO_BY_DEFAULT;
 use kernels::simd::Level;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 fn run(arguments: &[&str], input: &[u8]) -> Output {
-    run_with(arguments, input, &[])
+    run_with(arguments, input, &DEMO_BY_DEFAULT)
 }
 
 /// With these variables in the environment.
@@ -121,8 +122,9 @@ fn an_audit_reads_csv_as_well_and_prints_a_table() {
     std::fs::write(&path, format!("id,text,label\n{body}")).unwrap();
     let table = run(&["audit", path.to_str().unwrap(), "--format", "table", "--methods", "loss"], b"");
     let table = String::from_utf8(table.stdout).unwrap();
-    assert!(table.contains("2 samples, 1 members, 1 non-members") && table.contains("AUROC"), "{table}");
+    assert!(table.contains("2 samples, 1 member, 1 non-member") && table.contains("AUROC"), "{table}");
     assert!(table.contains("warning:"), "two samples are few: {table}");
+    assert!(table.starts_with("verdict: "), "{table}");
 }
 
 #[test]
@@ -132,7 +134,7 @@ fn a_reader_that_stops_early_is_no_error() {
     let path = directory.path().join("texts.jsonl");
     std::fs::write(&path, input).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
-        .arg("score")
+        .args(["score", "--model", "demo"])
         .arg(&path)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -140,7 +142,8 @@ fn a_reader_that_stops_early_is_no_error() {
         .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("note: `demo` is a demonstration model") && said.lines().count() == 1, "{said}");
 
     let mut child =
         Command::new(env!("CARGO_BIN_EXE_pdr-audit")).arg("openapi").stdout(Stdio::piped()).spawn().unwrap();
@@ -152,7 +155,7 @@ fn a_reader_that_stops_early_is_no_error() {
 fn a_line_is_answered_before_the_next_is_sent() {
     use std::io::{BufRead, BufReader};
     let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
-        .args(["score", "-", "--methods", "loss"])
+        .args(["score", "-", "--model", "demo", "--methods", "loss"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -191,7 +194,7 @@ fn a_batch_budget_is_set_and_changes_no_score() {
     let texts = (0..40).map(line).collect::<Vec<_>>().join("\n");
     let score = |budget| {
         let variables = [("PDR_AUDIT__ENGINE__MAX_BATCH_TOKENS", budget), ("RUST_LOG", "pdr_audit=info")];
-        let output = run_with(&["score", "-", "--methods", "loss"], texts.as_bytes(), &variables);
+        let output = run_with(&["score", "-", "--model", "demo", "--methods", "loss"], texts.as_bytes(), &variables);
         assert!(output.status.success());
         let log = String::from_utf8(output.stderr).unwrap();
         let loaded = log.lines().find(|line| line.contains("model loaded")).unwrap().to_owned();
@@ -208,7 +211,7 @@ fn a_batch_budget_is_set_and_changes_no_score() {
 fn score_gives_the_same_scores_on_whatever_instructions_the_variable_names() {
     let score = |simd| {
         let text = br#"{"text": "The brass clock struck nine in Fallowfield."}"#;
-        run_with(&["score", "-"], text, &[("PDR_AUDIT_SIMD", simd)])
+        run_with(&["score", "-", "--model", "demo"], text, &[("PDR_AUDIT_SIMD", simd)])
     };
     let values = |output: &Output| -> Vec<f64> {
         let scores = lines(output)[0]["scores"].clone();
@@ -289,7 +292,9 @@ fn memorization_looks_at_files_of_samples_and_of_plain_text() {
     let table = run(&[&arguments[..], &["--format", "table"]].concat(), b"");
     let table = String::from_utf8(table.stdout).unwrap();
     let lines: Vec<&str> = table.lines().collect();
-    assert_eq!(lines[0], "demo: texts 2, control 1; windows of 6 + 4 tokens, one every 2");
+    assert!(lines[0].starts_with("  Given 6 tokens, the model completes 4 more word by word in "), "{table}");
+    assert!(lines.contains(&"demo: 2 texts, 1 of the control; windows of 6 + 4 tokens, one every 2"), "{table}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{table}");
     assert!(lines.iter().any(|line| line.starts_with("7 ")) && table.contains("text 1: too_short: "), "{table}");
     assert!(lines.iter().any(|line| line.starts_with("control ")), "{table}");
     for (arguments, named) in [
@@ -405,4 +410,278 @@ fn texts_that_cannot_be_cut_are_errors() {
     let target = folder.path().join("out.jsonl");
     assert!(!run(&["texts", &text, &latin, "--output", &target.display().to_string()], b"").status.success());
     assert!(!target.exists());
+}
+
+#[test]
+fn the_demo_model_answers_only_where_it_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mine.jsonl");
+    std::fs::write(
+        &path,
+        "{\"text\": \"A text of mine.\", \"label\": 0}\n{\"text\": \"Another one.\", \"label\": 1}\n",
+    )
+    .unwrap();
+    let (mine, out) = (path.to_str().unwrap(), directory.path().join("adapter").display().to_string());
+    let shards = directory.path().join("shards.jsonl");
+    std::fs::write(&shards, "[\"One.\", \"Two.\", \"Three.\"]\n").unwrap();
+    let shards = shards.to_str().unwrap();
+    for arguments in [
+        &["score", mine][..],
+        &["audit", mine],
+        &["plan", mine, "--out", "plan.json"],
+        &["test", "order", shards],
+        &["memorization", mine],
+        &["finetune", mine, "--output", &out],
+        &["count-tokens", mine],
+    ] {
+        let said = stderr(&run_with(arguments, b"", &[]));
+        assert!(said.contains("no model is named: add --model MODEL"), "{arguments:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
+    }
+    for kind in ["audit", "test", "memorization", "calibration", "finetune"] {
+        let said = stderr(&run_with(&[kind, "--request", "-"], b"{}", &[]));
+        assert!(said.contains("the request names no model: add the field `model`"), "{kind}: {said}");
+    }
+    let named = run_with(&["score", mine, "--model", "demo", "--methods", "loss"], b"", &[]);
+    assert!(named.status.success());
+    let said = String::from_utf8(named.stderr).unwrap();
+    assert!(said.starts_with("note: `demo` is a demonstration model trained on generated text"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+/// What a command prints, as a table.
+fn table(arguments: &[&str], input: &[u8]) -> String {
+    let output = run(&[arguments, &["--format", "table"]].concat(), input);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_request_prints_the_table_that_flags_print() {
+    let text = |n: usize| format!("Lot {n} is a silver jug from Blackham, number {}.", n * n);
+    let labelled: Vec<Value> = (0..30).map(|n| json!({ "text": text(n), "label": n % 2 })).collect();
+    let plain: Vec<Value> = (0..4).map(|n| json!({ "text": text(n) })).collect();
+    let lines = |samples: &[Value]| samples.iter().map(|sample| format!("{sample}\n")).collect::<String>();
+    let replicates = json!({ "bootstrap": { "replicates": 20 } });
+    for samples in [&labelled, &plain] {
+        let body = json!({ "model": "demo", "samples": samples, "methods": ["loss", "min_k"], "metrics": replicates });
+        let requested = table(&["audit", "--request", "-"], body.to_string().as_bytes());
+        let flags = ["audit", "-", "--methods", "loss,min_k", "--replicates", "20"];
+        let by_flags = table(&flags, lines(samples).as_bytes());
+        assert_eq!(requested, by_flags);
+        assert!(requested.lines().any(|line| line.starts_with("min_k(k=0.2)")), "{requested}");
+    }
+
+    let directory = tempfile::tempdir().unwrap();
+    let shards = [["One text.", "Another text.", "A third text."], ["Jugs.", "Bells.", "Clocks of brass."]];
+    let path = directory.path().join("shards.jsonl");
+    std::fs::write(&path, shards.map(|shard| json!(shard).to_string()).join("\n")).unwrap();
+    let body = json!({ "model": "demo", "kind": "order", "shards": shards, "methods": ["loss"] });
+    let requested = table(&["test", "--request", "-"], body.to_string().as_bytes());
+    let by_flags = table(&["test", "order", path.to_str().unwrap(), "--methods", "loss"], b"");
+    assert_eq!(requested, by_flags);
+    assert!(requested.starts_with("verdict: "), "{requested}");
+
+    let body =
+        json!({ "model": "demo", "texts": [{ "id": "a", "text": text(5) }], "prefix": 4, "suffix": 4, "stride": 4 });
+    let requested = table(&["memorization", "--request", "-"], body.to_string().as_bytes());
+    let flags = ["memorization", "-", "--prefix", "4", "--suffix", "4", "--stride", "4"];
+    let by_flags = table(&flags, json!({ "id": "a", "text": text(5) }).to_string().as_bytes());
+    assert_eq!(requested, by_flags);
+}
+
+#[test]
+fn tables_fit_80_columns_and_name_what_they_leave_out() {
+    let line =
+        |n: usize| json!({ "text": format!("Lot {n} is a silver jug from Blackham."), "label": n % 2 }).to_string();
+    let input = (0..20).map(line).collect::<Vec<_>>().join("\n");
+    let audit = ["audit", "-", "--replicates", "20"];
+    let narrow = table(&audit, input.as_bytes());
+    let header = narrow.lines().find(|line| line.starts_with("method ")).unwrap();
+    assert!(header.ends_with("TPR@5%") && header.len() <= 80, "{narrow}");
+    assert!(narrow.contains("\nwithout FPR@95%, vs. baseline (--wide shows all)\n"), "{narrow}");
+    assert!(narrow.contains("\nmin_k_plus_plus(k=0.2)+linear(alpha=1) "), "labels are whole: {narrow}");
+    let wide = table(&[&audit[..], &["--wide"]].concat(), input.as_bytes());
+    assert!(wide.contains(" on min_k_plus_plus(k=0.2)\n") && !wide.contains("without FPR"), "{wide}");
+
+    let scores = table(&["score", "-", "--methods", "loss,min_k"], input.as_bytes());
+    let rows: Vec<Vec<&str>> = scores.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!((rows.len(), &rows[0][..]), (21, &["text", "tokens", "loss", "min_k(k=0.2)"][..]));
+    assert_eq!((&rows[1][..2], rows[1].len()), (&["line", "1"][..], 5));
+    let refused = stderr(&run(&["score", "-", "--tokens", "--format", "table"], input.as_bytes()));
+    assert!(refused.contains("--tokens lists of tokens fit no table"), "{refused}");
+}
+
+#[test]
+fn flags_of_methods_are_a_product_and_unknown_names_are_answered_with_a_similar_one() {
+    let input = br#"{"text": "The brass clock struck nine in Fallowfield."}"#;
+    let flags = ["score", "-", "--methods", "loss,min_k", "--k", "0.1,0.2", "--decay", "none,linear", "--alpha", "0.5"];
+    let scores = lines(&run(&flags, input))[0]["scores"].clone();
+    let labels: Vec<&String> = scores.as_object().unwrap().keys().collect();
+    let expected = [
+        "loss",
+        "loss+linear(alpha=0.5)",
+        "min_k(k=0.1)",
+        "min_k(k=0.2)",
+        "min_k(k=0.1)+linear(alpha=0.5)",
+        "min_k(k=0.2)+linear(alpha=0.5)",
+    ];
+    assert_eq!(labels, expected);
+    for (arguments, named) in [
+        (&["--methods", "Min-K%++"][..], "unknown method `Min-K%++` (did you mean `min_k_plus_plus`?)"),
+        (&["--methods", "mink++(k=0.1)"], "(did you mean `min_k_plus_plus`?)"),
+        (&["--decay", "lineal", "--alpha", "1"], "unknown decay `lineal` (did you mean `linear`?)"),
+        (&["--preset", "wikimia"], "unknown preset `wikimia` (did you mean `paper_wikimia`?)"),
+        (&["--methods", "loss", "--k", "0.1"], "--k: none of the methods loss takes `k`"),
+        (&["--methods", "min_k", "--k", "2"], "outside (0, 1]"),
+    ] {
+        let said = stderr(&run(&[&["score", "-"], arguments].concat(), input));
+        assert!(said.contains(named), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn methods_are_listed_and_shown_in_full() {
+    let list = run(&["methods"], b"");
+    let list = String::from_utf8(list.stdout).unwrap();
+    assert!(list.lines().any(|line| line.starts_with("min_k_plus_plus ")), "{list}");
+    assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    let full = String::from_utf8(run(&["methods", "min_k"], b"").stdout).unwrap();
+    assert!(full.contains("arXiv:2310.16789") && full.contains("k=0.2 in (0, 1]"), "{full}");
+    let json: Value = serde_json::from_slice(&run(&["methods", "--format", "json"], b"").stdout).unwrap();
+    assert_eq!(json["methods"][0]["name"], "loss");
+    let said = stderr(&run(&["methods", "mink"], b""));
+    assert!(said.contains("(did you mean `min_k`?)"), "{said}");
+}
+
+#[test]
+fn a_check_says_what_would_be_served_and_fails_where_a_part_does() {
+    let sound = run_with(&["serve", "--check", "--port", "0"], b"", &[]);
+    let said = String::from_utf8(sound.stdout).unwrap();
+    assert!(sound.status.success(), "{said}");
+    for line in
+        ["model demo            ok     part of the program (default)", "keys                  ok     none", "store "]
+    {
+        assert!(said.lines().any(|said| said.starts_with(line)), "{said}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (empty, absent) = (directory.path().join("empty"), directory.path().join("absent"));
+    std::fs::create_dir(&empty).unwrap();
+    let store = format!("sqlite://{}/store.db", absent.display());
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let keys = absent.join("keys.toml").display().to_string();
+    let variables = [("PDR_AUDIT__STORE__URL", &*store), ("PDR_AUDIT__AUTH__KEYS", &*keys)];
+    let arguments = ["serve", "--check", "--port", &port, "--model", empty.to_str().unwrap()];
+    let faulty = run_with(&arguments, b"", &variables);
+    let (said, error) = (String::from_utf8_lossy(&faulty.stdout).into_owned(), stderr(&faulty));
+    assert!(error.contains("4 faults"), "{said}{error}");
+    let fault = |part: &str, words: &str| {
+        let line = said.lines().find(|line| line.starts_with(part)).unwrap_or_else(|| panic!("{part}: {said}"));
+        assert!(line.contains(" FAULT ") && line.contains(words), "{line}");
+    };
+    fault("address", "cannot listen on 127.0.0.1");
+    fault("keys", "keys.toml");
+    fault("store", "does not exist");
+    fault("model empty", "config.json");
+}
+
+#[test]
+fn help_has_headings_and_examples() {
+    let help = |command: &str| String::from_utf8(run(&[command, "--help"], b"").stdout).unwrap();
+    for (command, headings) in [
+        ("score", &["Texts:", "Model:", "Methods:", "Output:", "Examples:"][..]),
+        ("audit", &["Texts:", "Model:", "Methods:", "Statistics:", "Verdict:", "Output:", "Examples:"]),
+        ("memorization", &["Texts:", "Windows:", "Model:", "Output:", "Examples:"]),
+        ("finetune", &["Texts:", "Model:", "Adapter:", "Tuning:", "Examples:"]),
+        ("serve", &["Service:", "Model:", "Examples:"]),
+    ] {
+        let help = help(command);
+        for heading in headings {
+            assert!(help.lines().any(|line| line == *heading), "{command}: {heading}: {help}");
+        }
+    }
+}
+
+#[test]
+fn an_audit_in_a_folder_leaves_its_files_and_is_not_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let line =
+        |n: usize| json!({ "text": format!("Lot {n} is a silver jug from Blackham."), "label": n % 2 }).to_string();
+    let texts = directory.path().join("texts.jsonl");
+    std::fs::write(&texts, (0..20).map(line).collect::<Vec<_>>().join("\n")).unwrap();
+    let out = directory.path().join("run");
+    let (texts, folder) = (texts.to_str().unwrap(), out.to_str().unwrap());
+    let flags = ["audit", texts, "--methods", "loss,min_k+linear(alpha=1)", "--replicates", "20", "--format", "json"];
+    let audit = run(&[&flags[..], &["--out", folder]].concat(), b"");
+    assert!(audit.status.success(), "{}", String::from_utf8_lossy(&audit.stderr));
+    let mut names: Vec<String> =
+        std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["log.txt", "methods.csv", "report.json", "request.json", "scores.ndjson"]);
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    let [report, printed]: [Value; 2] =
+        [read("report.json").into_bytes(), audit.stdout].map(|json| serde_json::from_slice(&json).unwrap());
+    assert_eq!(report, printed);
+    assert_eq!(read("scores.ndjson").lines().count(), 20);
+    let methods = read("methods.csv");
+    assert!(methods.starts_with("label,name,scored,auroc,auroc_standard_error,tpr at FPR 0.005,"), "{methods}");
+    assert_eq!(methods.lines().count(), 3);
+    let request: Value = serde_json::from_str(&read("request.json")).unwrap();
+    assert_eq!((&request["arguments"][0], &request["plan"]["model"]), (&json!("audit"), &json!("demo")));
+    assert!(read("log.txt").ends_with("the audit has ended\n"));
+    let again = stderr(&run(&[&flags[..], &["--out", folder]].concat(), b""));
+    assert!(again.contains("the folder is not empty"), "{again}");
+    let ended = stderr(&run(&["audit", "--resume", folder], b""));
+    assert!(ended.contains("the audit has ended"), "{ended}");
+    let mixed = stderr(&run(&["audit", texts, "--resume", folder], b""));
+    assert!(mixed.contains("cannot be used with"), "{mixed}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_audit_says_what_is_kept_and_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let demo = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("models/demo/audit.jsonl");
+    let out = directory.path().join("run");
+    std::fs::copy(&demo, directory.path().join("audit.jsonl")).unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
+        .args(["audit", "audit.jsonl", "--methods", "loss", "--replicates", "20", "--out", "run"])
+        .current_dir(directory.path())
+        .envs(DEMO_BY_DEFAULT)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !out.join("request.json").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let interrupted = child.wait_with_output().unwrap();
+    let said = stderr(&interrupted);
+    assert!(said.contains("error: interrupted after ") && said.contains(" of 1000 samples; "), "{said}");
+    assert!(said.contains("go on with `pdr-audit audit --resume "), "{said}");
+    assert!(!out.join("report.json").exists() && out.join("statistics").is_dir());
+    let refused = stderr(&run(&["audit", demo.to_str().unwrap(), "--out", out.to_str().unwrap()], b""));
+    assert!(refused.contains("go on with `pdr-audit audit --resume "), "{refused}");
+
+    let resumed = run(&["audit", "--resume", out.to_str().unwrap()], b"");
+    assert!(resumed.status.success(), "{}", String::from_utf8_lossy(&resumed.stderr));
+    let report: Value = serde_json::from_slice(&std::fs::read(out.join("report.json")).unwrap()).unwrap();
+    assert!(report["usage"]["cached_passes"].as_u64().unwrap() > 0, "{}", report["usage"]);
+    assert_eq!(report["samples"]["total"], 1000);
+    assert!(!out.join("statistics").exists());
+}
+
+#[test]
+fn a_global_option_of_a_command_is_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let keys = directory.path().join("keys.toml").display().to_string();
+    let made = run(&["key", "new", "--name", "alice", "--keys", &keys], b"");
+    assert!(made.status.success() && made.stdout.starts_with(b"pdr_"), "{}", String::from_utf8_lossy(&made.stderr));
+    let listed = run(&["key", "--keys", &keys, "list"], b"");
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("alice"), "{}", String::from_utf8_lossy(&listed.stderr));
+    let revoked = run(&["key", "revoke", "--name", "alice", "--keys", &keys], b"");
+    assert!(String::from_utf8_lossy(&revoked.stderr).starts_with("1 of 1 key revoked"));
 }

@@ -1,5 +1,6 @@
 //! `pdr-audit count-tokens` as a user sees it, against counts made here with the crate's own tokenizer.
 
+use crate::common::DEMO_BY_DEFAULT;
 use lm::tokenizer::Tokenizer;
 use pdr_audit::config::{Settings, TokenCountsSettings};
 use serde_json::{Value, json};
@@ -66,6 +67,8 @@ impl Directory {
             .arg("count-tokens")
             .args(arguments)
             .current_dir(self.0.path())
+            // Settings with other models name the model themselves.
+            .envs(DEMO_BY_DEFAULT.into_iter().filter(|_| !arguments.contains(&"--config")))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -141,7 +141,7 @@ async fn faults_of_uploads_have_a_place_and_nothing_is_kept() {
             format!("{}{{\"text\": \"a\", \"label\": 3}}\n", lines(3)),
             "line 4: the label is 3; it must be 0 or 1",
         ),
-        ("", NDJSON, "{\"text\": \"a\", \"label\": 1}\n".to_owned(), "1 members and 0 non-members"),
+        ("", NDJSON, "{\"text\": \"a\", \"label\": 1}\n".to_owned(), "1 member and 0 non-members"),
         ("", NDJSON, format!("{}{{\"text\": \"a\"}}\n", lines(3)), "3 of 4 samples have a label, and line 4 has none"),
         ("", NDJSON, String::new(), "the list of samples is empty"),
         ("", "text/csv", "body,label\na,1\n".to_owned(), "columns found: body, label; use `text_column` body"),

@@ -183,7 +183,7 @@ async fn faults_of_samples_are_pointed_at() {
             "must be 0 or 1",
         ),
         (json!([sample(json!(1)), sample(json!(1))]), json!({}), vec!["/samples"], "2 members and 0 non-members"),
-        (json!([sample(json!(0))]), json!({}), vec!["/samples"], "0 members and 1 non-members"),
+        (json!([sample(json!(0))]), json!({}), vec!["/samples"], "0 members and 1 non-member"),
         (
             json!([sample(json!(1)), sample(Value::Null), sample(json!(0))]),
             json!({}),

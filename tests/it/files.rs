@@ -1,5 +1,6 @@
 //! Files that people have, and what the command line says of those that it cannot read.
 
+use crate::common::DEMO_BY_DEFAULT;
 use crate::common::goldens;
 use crate::common::hub_server::{HubServer, REPO};
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ fn run_with(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) 
         .args(arguments)
         .current_dir(directory)
         .env("HF_HOME", directory.join("hub"))
+        .envs(DEMO_BY_DEFAULT)
         .envs(environment.iter().copied())
         .output()
         .unwrap()
@@ -84,19 +86,6 @@ fn a_text_has_one_score_whatever_file_it_comes_from() {
     // Numbers are too short to be scored, but what came along comes along again.
     let again = run(directory.path(), &["score", "out.parquet", "--text-column", "doc", "--methods", "loss"]);
     assert!(String::from_utf8_lossy(&again.stdout).contains(r#""seen":"true""#), "{}", stderr(&again));
-}
-
-#[test]
-fn results_of_no_texts_have_their_columns() {
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("none.jsonl"), "").unwrap();
-    let score = |arguments: &[&str]| succeeded(&run(directory.path(), &[&["score"], arguments].concat()));
-    score(&["none.jsonl", "--methods", "loss,zlib", "--output", "out.csv"]);
-    let written = std::fs::read_to_string(directory.path().join("out.csv")).unwrap();
-    assert_eq!(written, "index,scored_tokens,bos_prepended,truncated,loss,zlib,errors\n");
-    score(&["none.jsonl", "--methods", "loss,zlib", "--output", "out.parquet"]);
-    // It is read as a table with this column and without rows.
-    assert_eq!(score(&["out.parquet", "--text-column", "loss"]), "");
 }
 
 #[test]
@@ -179,6 +168,7 @@ fn an_interrupted_run_resumed_gives_the_bytes_of_one_that_was_not() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .args(arguments("parts.csv"))
         .current_dir(directory.path())
+        .envs(DEMO_BY_DEFAULT)
         .spawn()
         .unwrap();
     let partial = directory.path().join("parts.csv.partial");
@@ -237,6 +227,10 @@ fn mistakes_about_files_are_told_with_what_to_do() {
     write("both.csv", b"text,input\na,b\n");
     write("fake.parquet", b"text\na\n");
     write("empty.jsonl", b"");
+    write("novel.txt", b"It was a bright day in April.\n\nThe clocks struck thirteen, and nobody minded.\n");
+    write("upper.csv", b"text,LABEL\na,1\nb,0\n");
+    write("upper.jsonl", b"{\"text\": \"a\", \"Label\": 1}\n");
+    write("title.csv", b"Text\na\n");
     write("half.jsonl", b"{\"text\": \"a\", \"label\": 1}\n\n{\"text\": \"b\"}\n");
     write("pair.jsonl", b"{\"text\": \"a\", \"label\": 1}\n\n{\"text\": \"b\", \"label\": 0}\n");
     write("rows.csv", b"text,label\r\n\r\n\"a\r\nb\",1\r\nc\r\n");
@@ -261,10 +255,44 @@ fn mistakes_about_files_are_told_with_what_to_do() {
         ("score broken.jsonl", &[], 1, "2 of 2 texts could not be scored; first: line 1: not JSON: "),
         ("score mixed.jsonl", &[], 0, "warning: 1 of 5 texts could not be scored; first: line 5: not JSON: "),
         ("score mixed.jsonl --strict", &[], 1, "error: 1 of 5 texts could not be scored; first: line 5: not JSON: "),
-        ("score empty.jsonl", &[], 0, ""),
+        ("score empty.jsonl", &[], 1, "empty.jsonl: there are no texts"),
+        ("score empty.jsonl --output x.csv", &[], 1, "empty.jsonl: there are no texts"),
+        ("dataset empty.jsonl --output x.csv", &[], 1, "empty.jsonl: there are no texts"),
+        (
+            "score novel.txt",
+            &[],
+            1,
+            "cannot read novel.txt: it is plain text, and not a file of samples; make samples of it: `pdr-audit texts novel.txt --cut 128 --output passages.ndjson`",
+        ),
+        ("audit novel.txt --model demo", &[], 1, "`pdr-audit texts novel.txt --cut 128 --output passages.ndjson`"),
+        ("finetune novel.txt --output tuned", &[], 1, "`pdr-audit texts novel.txt --cut 128 --output passages.ndjson`"),
+        (
+            "score no-model",
+            &[],
+            1,
+            "cannot read no-model: it is a folder; make samples of the texts in it: `pdr-audit texts no-model --cut 128 --output passages.ndjson`",
+        ),
+        ("memorization no-model", &[], 1, "cannot read no-model: it is a folder"),
+        ("audit upper.csv", &[], 1, "no column `label`, but `LABEL`; use --label-column LABEL, or rename the column"),
+        (
+            "audit upper.jsonl",
+            &[],
+            1,
+            "line 1: no column `label`, but `Label`; use --label-column Label, or rename the column",
+        ),
+        ("score title.csv", &[], 1, "columns found: Text; use --text-column Text"),
+        (
+            "score texts.jsonl --output x.xlsx",
+            &[],
+            2,
+            "results are not written as `.xlsx`; the name ends in .ndjson, .jsonl, .csv or .parquet",
+        ),
+        ("score texts.jsonl --output x.csv.gz", &[], 2, "results are not written as `.gz`"),
+        ("audit texts.jsonl --scores x.json", &[], 2, "results are not written as `.json`"),
+        ("dataset texts.jsonl --output x.txt", &[], 2, "results are not written as `.txt`"),
         ("audit empty.jsonl", &[], 1, "the list of samples is empty"),
-        ("audit half.jsonl", &[], 1, "half.jsonl: 1 of 2 samples have a label, and line 3 has none"),
-        ("audit rows.csv", &[], 1, "cannot read rows.csv: line 5: 1 fields, where the header has 2"),
+        ("audit half.jsonl", &[], 1, "half.jsonl: 1 of 2 samples has a label, and line 3 has none"),
+        ("audit rows.csv", &[], 1, "cannot read rows.csv: line 5: 1 field, where the header has 2"),
         (
             r#"audit pair.jsonl --methods [{"name":"recall","prefix":["b"]}]"#,
             &[],

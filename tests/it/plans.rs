@@ -1,5 +1,6 @@
 //! `/v1/plans` and `pdr-audit plan`: audits that keep to what was fixed before they ran.
 
+use crate::common::DEMO_BY_DEFAULT;
 use crate::common::app::App;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -74,7 +75,7 @@ async fn an_audit_keeps_to_its_plan() {
 }
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_pdr-audit")).args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_pdr-audit")).args(arguments).envs(DEMO_BY_DEFAULT).output().unwrap()
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `/v1/tests` and `pdr-audit test`: texts against comparable ones, without a threshold.
 
+use crate::common::DEMO_BY_DEFAULT;
 use crate::common::app::{App, REFERENCE, TINY};
 use crate::common::client::{Answer, send};
 use reqwest::Method;
@@ -412,7 +413,7 @@ async fn a_test_is_a_job() {
 
 fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pdr-audit"));
-    command.arg("test").args(arguments).output().unwrap()
+    command.arg("test").args(arguments).envs(DEMO_BY_DEFAULT).output().unwrap()
 }
 
 fn said(output: &Output) -> String {

@@ -1,5 +1,8 @@
 //! Helpers shared by several test modules.
 
+/// The variable by which the command line takes the demonstration model for any text.
+pub const DEMO_BY_DEFAULT: [(&str, &str); 1] = [("PDR_AUDIT__ENGINE__DEFAULT_MODEL", "demo")];
+
 #[path = "../../../crates/lm/tests/it/common/alone.rs"]
 pub mod alone;
 pub mod app;

@@ -1,6 +1,7 @@
 //! Datasets of the Hub: their Parquet files, and what the command line makes of them.
 
 use super::*;
+use crate::common::DEMO_BY_DEFAULT;
 use crate::common::hub_server::CONVERTED;
 use lm::hub::DatasetSplit;
 use parquet::column::writer::ColumnWriter;
@@ -156,6 +157,7 @@ fn a_spoiled_file_and_refusals_are_named() {
 fn run(home: &TempDir, server: &HubServer, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .args(arguments)
+        .envs(DEMO_BY_DEFAULT)
         .envs([("HF_HOME", home.path().to_str().unwrap()), ("HF_ENDPOINT", &server.url())])
         .output()
         .unwrap()
@@ -183,7 +185,7 @@ fn the_command_line_writes_a_split_as_samples() {
         .map(|(text, label)| json!({"text": text, "label": label, "group": "w"}));
     assert_eq!(lines(&success(&written)), samples);
     let said = String::from_utf8_lossy(&written.stderr).into_owned();
-    assert!(said.ends_with("3 samples: 2 members, 1 non-members, 0 without a label\n"), "{said}");
+    assert!(said.ends_with("3 samples: 2 members, 1 non-member, 0 without a label\n"), "{said}");
     assert!(said.contains("download is complete"), "{said}");
 
     for name in ["samples.jsonl", "samples.csv", "samples.parquet"] {

@@ -5,7 +5,7 @@
 
 use super::auxiliary_pass::AuxiliaryPass;
 use super::definition::{Definition, MethodDefinition};
-use super::fault::Faults;
+use super::fault::{Fault, Faults};
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::fsd::{TunedBase, TunedScore};
 use super::range::Fraction;
@@ -124,6 +124,16 @@ registry! {
     ez::Ez,
     dc_pdd::DcPdd,
     fsd::Fsd,
+}
+
+impl MethodName {
+    /// The method of a name.
+    ///
+    /// # Errors
+    /// Where there is none, with the name that may be meant.
+    pub fn named(name: &str) -> Result<MethodName, Fault> {
+        name.parse().map_err(|_| Fault::unknown("method", name, MethodName::VARIANTS, ""))
+    }
 }
 
 impl From<&TunedScore> for BaseMethod {

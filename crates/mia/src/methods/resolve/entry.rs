@@ -16,7 +16,6 @@ use crate::methods::value::ParameterValue;
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use std::sync::Arc;
-use strum::VariantArray;
 
 /// One entry of the list, and where its parameters are read.
 pub struct RequestEntry<'a> {
@@ -78,7 +77,7 @@ impl<'a> RequestEntry<'a> {
             let detail = format!("`{name}` is a preset; to ask for it, write {{ \"preset\": \"{name}\", ... }}");
             return Err(Fault::new(pointer, detail));
         }
-        name.parse().map_err(|_| Fault::unknown("method", name, MethodName::VARIANTS, pointer))
+        MethodName::named(name).map_err(|fault| Fault { pointer, ..fault })
     }
 
     /// One for each value of `truncate`; one without truncation where none is asked for.

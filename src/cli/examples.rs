@@ -1,0 +1,109 @@
+//! The examples in the help of each command. Those with files of the repository run in a clone of it.
+
+/// The examples of a command; none of one that is not listed.
+pub fn examples(command: &str) -> Option<&'static str> {
+    let examples = match command {
+        "serve" => {
+            "  pdr-audit serve --model EleutherAI/pythia-160m
+  pdr-audit serve --port 9000 --model demo
+  pdr-audit serve --config deploy/config.example.toml --check"
+        }
+        "score" => {
+            "  pdr-audit score models/demo/audit.jsonl --methods loss,min_k_plus_plus --format table
+  pdr-audit score models/demo/audit.jsonl --methods min_k --k 0.1,0.2 --decay none,linear --alpha 0.5,1 --output scores.csv
+  pdr-audit score texts.csv --model EleutherAI/pythia-160m --text-column content --output scores.parquet"
+        }
+        "audit" => {
+            "  pdr-audit audit models/demo/audit.jsonl
+  pdr-audit audit models/demo/audit.jsonl --methods ref,min_k_plus_plus --scores scores.csv --wide
+  pdr-audit audit labelled.parquet --model ./my-model --reference EleutherAI/pythia-70m --words 64"
+        }
+        "plan" => {
+            "  pdr-audit plan models/demo/audit.jsonl --methods ref,min_k_plus_plus --out plan.json
+  pdr-audit plan models/demo/audit.jsonl --preset paper_alpha --out plan.json
+  pdr-audit plan labelled.csv --model ./my-model --control none --out plan.json"
+        }
+        "dataset" => {
+            "  pdr-audit dataset models/demo/audit.jsonl --words 32 --output short.parquet
+  pdr-audit dataset texts.csv --text-column content --label-column seen --output samples.ndjson
+  pdr-audit dataset hub:swj0419/WikiMIA:WikiMIA_length64 --output wikimia_64.ndjson"
+        }
+        "count-tokens" => {
+            "  pdr-audit count-tokens models/demo/audit.jsonl --output demo.counts.json
+  pdr-audit count-tokens corpus-1.txt.gz corpus-2.ndjson --model ./my-model --output my.counts.json
+  pdr-audit count-tokens - --model demo --output demo.counts.json"
+        }
+        "finetune" => {
+            "  pdr-audit finetune non-members.jsonl --model demo --output tuned
+  pdr-audit finetune non-members.jsonl --model ./my-model --rank 16 --epochs 2 --output tuned
+  pdr-audit finetune --request request.json --format table"
+        }
+        "test" => {
+            "  pdr-audit test dataset suspects.jsonl held-out.jsonl --model ./my-model
+  pdr-audit test rank canaries.jsonl --model ./my-model --methods min_k_plus_plus
+  pdr-audit test order shards.jsonl --model demo --shuffles 20"
+        }
+        "memorization" => {
+            "  pdr-audit memorization book.txt --control another-book.txt --model EleutherAI/pythia-1.4b
+  pdr-audit memorization models/demo/audit.jsonl --prefix 16 --suffix 8
+  pdr-audit memorization --request request.json --format table"
+        }
+        "calibration" => {
+            "  pdr-audit calibration --request request.json --config pdr-audit.toml
+  pdr-audit calibration --request - < request.json
+  PDR_AUDIT__STORE__URL=sqlite://pdr-audit.db pdr-audit calibration --request request.json"
+        }
+        "canary" => {
+            "  pdr-audit canary make --out canaries
+  pdr-audit canary make --count 20 --twins 19 --words 16 --out canaries
+  pdr-audit canary open canaries/private.json --model demo"
+        }
+        "methods" => {
+            "  pdr-audit methods --wide
+  pdr-audit methods min_k_plus_plus
+  pdr-audit methods --format json"
+        }
+        "key" => {
+            "  pdr-audit key new --name alice --scopes score,audit --keys keys.toml
+  pdr-audit key list --keys keys.toml
+  pdr-audit key revoke --name alice --keys keys.toml"
+        }
+        "openapi" => {
+            "  pdr-audit openapi
+  pdr-audit openapi > openapi.json
+  pdr-audit openapi | head -n 5"
+        }
+        _ => return None,
+    };
+    Some(examples)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::JobKinds;
+    use crate::cli::command;
+
+    /// The arguments of an example, without variables before it and what the shell does after it.
+    fn arguments(example: &str) -> Vec<&str> {
+        let words = example.split_whitespace().skip_while(|word| *word != "pdr-audit");
+        words.take_while(|word| !["<", ">", "|"].contains(word)).collect()
+    }
+
+    #[test]
+    fn every_command_has_three_examples_that_it_accepts() {
+        let program = command(&JobKinds::all());
+        for name in program.get_subcommands().map(clap::Command::get_name) {
+            let Some(examples) = examples(name) else {
+                panic!("{name} has no examples");
+            };
+            assert_eq!(examples.lines().count(), 3, "{name}");
+            for example in examples.lines() {
+                let arguments = arguments(example);
+                assert_eq!(arguments[1], name, "{example}");
+                let parsed = program.clone().try_get_matches_from(arguments);
+                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+}
