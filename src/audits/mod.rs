@@ -49,7 +49,7 @@ pub use columns::Column;
 pub use error::{AuditError, AuditFailure, CalibrationMismatch};
 pub use evidence::{
     CalibrationShare, CalibrationSource, CitedPlan, ControlFindings, DecisionOptions, DecisionRequest, Design, Effect,
-    EvidenceOptions, EvidenceRequest, NegativeControl, StratifyBy, Verdict, VerdictControl, VerdictModel,
+    EvidenceOptions, EvidenceRequest, LEVEL, NegativeControl, StratifyBy, Verdict, VerdictControl, VerdictModel,
     VerdictReason, VerdictState, with_default_primary,
 };
 pub use findings::{BlindFindings, Decisions, LengthFindings, MethodCalibration, SplitOutcome, WorkFindings};

@@ -45,21 +45,16 @@ pub fn open<'a>(
     Ok(Box::new(plain(input)))
 }
 
-/// The whole text of a file of plain text; none of one that holds samples.
+/// Returns true if a file is said to hold samples, by `reader` or by its extension; false if it is a document.
 ///
 /// # Errors
-/// Where the file cannot be read, or `reader` does not fit it.
-pub fn whole_text(path: &Path, reader: &ReaderArgs) -> Result<Option<String>> {
+/// Where the file cannot be read, or `reader` does not fit a document.
+pub fn is_file_of_samples(path: &Path, reader: &ReaderArgs) -> Result<bool> {
     // Standard input, or a pipe, can be opened once.
-    if is_said_to_hold_samples(path, reader) {
-        return Ok(None);
+    if is_said_to_hold_samples(path, reader) || holds_samples(path, &InputFile::open(path)?, reader) {
+        return Ok(true);
     }
-    let input = InputFile::open(path)?;
-    if holds_samples(path, &input, reader) {
-        return Ok(None);
-    }
-    refuse_flags_of_samples(reader)?;
-    plain(input).map(|piece| piece.map(|piece| piece.text)).collect::<Result<String>>().map(Some)
+    refuse_flags_of_samples(reader).map(|()| false)
 }
 
 fn holds_samples(path: &Path, input: &InputFile, reader: &ReaderArgs) -> bool {

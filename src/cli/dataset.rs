@@ -1,7 +1,7 @@
 //! `pdr-audit dataset`: samples of a file or of a dataset on the Hub in, the same samples with `text` and `label` out.
 
 use super::export::{self, result_file};
-use super::input::InputArgs;
+use super::input::{InputArgs, tell_documents};
 use super::source::SampleSource;
 use crate::datasets::Sample;
 use crate::samples::{FileSample, ReadOptions};
@@ -61,6 +61,7 @@ pub fn run(args: &DatasetArgs) -> Result<()> {
             out.flush()?;
         }
     }
+    tell_documents(&options);
     let LabelCounts { all, members, non_members } = counts.get();
     eprintln!(
         "{}: {}, {}, {} without a label",

@@ -3,9 +3,10 @@
 use super::input::{InputArgs, ReaderArgs};
 use super::progress::Progress;
 use super::scoring_args::{NamedSettings, variant};
+use super::source::SampleSource;
 use crate::audits::{
     AuditMetrics, AuditRequest, Calibration, CalibrationShare, CalibrationSource, DecisionOptions, EvidenceOptions,
-    EvidenceRequest, RunEvent, StratifyBy, calibrate,
+    EvidenceRequest, LEVEL, RunEvent, StratifyBy, calibrate,
 };
 use crate::config::Settings;
 use crate::datasets::{Sample, SampleBlocks};
@@ -14,9 +15,11 @@ use crate::wire::number_of;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use mia::statistics::{CalibrationScores, Procedure};
-use mia::texts::sha256_address;
-use sha2::{Digest, Sha256};
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// About how many bytes a token has, before texts are tokenized.
+const BYTES_PER_TOKEN: usize = 4;
 
 /// The value of `--control` that is no model.
 const NO_CONTROL: &str = "none";
@@ -37,7 +40,8 @@ pub struct EvidenceArgs {
     /// The share of members among texts like these, which makes probabilities of scores (`--scores`).
     #[arg(long, value_name = "SHARE")]
     prior: Option<f64>,
-    /// A file of known non-members like the texts, 19 at least: every text gets a p-value against them.
+    /// A file of known non-members like the texts, 19 at least: every text gets a p-value against them. A folder or an archive of
+    /// documents is as many known works.
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
     /// In place of such a file, this share of the file's own non-members.
@@ -72,8 +76,9 @@ impl EvidenceArgs {
         let (settings, control) = named_control(settings, self.control.as_deref())?;
         // By its content, so that a plan fixes it.
         let digest = |file: &PathBuf| -> Result<CalibrationSource> {
-            let content = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-            Ok(CalibrationSource::Stored(sha256_address(Sha256::new_with_prefix(content))))
+            let digest = SampleSource::open(file, &[]).and_then(|source| source.digest());
+            let digest = digest.with_context(|| format!("cannot read {}", file.display()))?;
+            Ok(CalibrationSource::Stored(format!("sha256:{digest}")))
         };
         let file = self.calibration.as_ref().map(digest).transpose()?;
         let share = |share| CalibrationSource::Share(CalibrationShare { share, seed: 0 });
@@ -93,19 +98,13 @@ impl EvidenceArgs {
     /// Scores the known non-members of `--calibration`; none without that flag.
     pub async fn calibrate(&self, plan: &Plan, reader: &ReaderArgs, scorer: &Scorer) -> Result<Option<Calibration>> {
         let Some(file) = &self.calibration else { return Ok(None) };
-        let input = InputArgs { file: file.clone(), reader: reader.clone() };
+        let input = InputArgs { file: file.clone(), more: Vec::new(), reader: reader.clone() };
         let read = input.samples(&reader.options(None, true, None))?;
         let samples: Vec<Sample> = read.into_iter().map(|(_, read)| read.sample).collect();
         if let Some(place) = samples.iter().position(|sample| sample.is_member() == Some(true)) {
             bail!("--calibration: {}: sample {place} is labelled a member; it takes known non-members", file.display());
         }
-        let (known, fewest) = (samples.len(), CalibrationScores::FEWEST);
-        if known < fewest {
-            bail!(
-                "--calibration: {}: {known} known non-members are too few: p-values take {fewest} at least",
-                file.display()
-            );
-        }
+        tell_known(&samples, file)?;
         let unlabelled = samples.into_iter().map(|sample| Sample { label: None, ..sample });
         let samples = SampleBlocks::Memory(unlabelled.collect());
         let request = AuditRequest {
@@ -125,4 +124,27 @@ impl EvidenceArgs {
         drop(progress);
         Ok(Some(calibrated.with_context(|| format!("--calibration: {}", file.display()))?))
     }
+}
+
+/// Says how many known non-members there are, counting the passages of a work once, and which p-values they make possible.
+///
+/// # Errors
+/// Where they are too few for p-values.
+fn tell_known(samples: &[Sample], file: &Path) -> Result<()> {
+    let documents: HashSet<String> =
+        samples.iter().filter_map(|sample| sample.document.as_ref().map(ToString::to_string)).collect();
+    let alone = samples.iter().filter(|sample| sample.document.is_none()).count();
+    let (known, fewest) = (documents.len() + alone, CalibrationScores::FEWEST);
+    let what = if documents.is_empty() { "known non-members" } else { "known works" };
+    if known < fewest {
+        bail!("--calibration: {}: {known} {what} are too few: p-values take {fewest} at least", file.display());
+    }
+    let (smallest, level) = (1.0 / (known as f64 + 1.0), LEVEL);
+    let needed = (1.0 / level).ceil() as usize - 1;
+    let bytes: usize = samples.iter().map(|sample| sample.text.len()).sum();
+    eprintln!(
+        "{known} {what}, some {} thousand tokens: no p-value is below {smallest:.4}; one of {level} takes {needed}",
+        bytes / BYTES_PER_TOKEN / 1_000
+    );
+    Ok(())
 }

@@ -1,7 +1,9 @@
 //! The arguments that say what file is read, and how.
 
+use super::corpus;
+use super::cut_args::{CutArgs, summary};
 use super::scoring_args::variant;
-use super::source::{self, SampleSource};
+use super::source::SampleSource;
 use crate::datasets::Sample;
 use crate::samples::{
     BadRecord, ColumnNames, Fields, FileKind, FileSample, ReadOptions, Record, RecordPlace, first_words,
@@ -10,7 +12,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The texts of `score`, `audit` and `dataset`, and how they are read.
 #[derive(Args, Clone)]
@@ -19,8 +21,11 @@ pub struct InputArgs {
     /// input. Each record has `text` (or `input`) and perhaps `id` and `neighbors`; `audit` also reads `label` (0 or 1, true or
     /// false, member or non-member) and `group`. Instead of `text` and `label` there may be `member` and `nonmember`, as in
     /// MIMIR. `hub:OWNER/NAME:SPLIT` and `hub:OWNER/NAME/CONFIG:SPLIT`, perhaps followed by `@REVISION`, are the Parquet files
-    /// of a dataset on the Hub.
+    /// of a dataset on the Hub. A document is cut into passages: plain text, Markdown, HTML, EPUB, a `.zip` or a folder of such.
     pub file: PathBuf,
+    /// Further documents, folders and archives.
+    #[arg(value_name = "FILE")]
+    pub more: Vec<PathBuf>,
     #[command(flatten)]
     pub reader: ReaderArgs,
 }
@@ -44,6 +49,8 @@ pub struct ReaderArgs {
     /// Maximum number of words of a text; the rest is cut off. Shorter texts stay as they are.
     #[arg(long, value_name = "NUMBER")]
     words: Option<NonZeroUsize>,
+    #[command(flatten)]
+    cut: CutArgs,
 }
 
 /// The fields of results; those of the input that are called so get another name.
@@ -86,15 +93,21 @@ fn delimiter(text: &str) -> Result<u8, String> {
 impl InputArgs {
     /// Finds what is to be read, on the Hub too.
     pub fn source(&self) -> Result<SampleSource> {
-        SampleSource::open(&self.file).with_context(|| self.unreadable())
+        self.reader.cut.given()?;
+        SampleSource::open(&self.file, &self.more).with_context(|| self.unreadable())
     }
 
-    /// Checks that the argument is no folder.
+    /// Returns true if documents are read and not a file of samples.
     ///
     /// # Errors
-    /// Where it is one, or is not there.
-    pub fn check_file(&self) -> Result<()> {
-        if self.file == Path::new("-") { Ok(()) } else { source::metadata(&self.file).map(|_| ()) }
+    /// Where the file cannot be read, or flags do not fit a document.
+    pub fn is_document(&self) -> Result<bool> {
+        if SampleSource::is_on_hub(&self.file) {
+            return Ok(false);
+        }
+        let are_several = !self.more.is_empty() || self.file.is_dir();
+        let is_document = || corpus::is_file_of_samples(&self.file, &self.reader).map(|are_samples| !are_samples);
+        if are_several { Ok(true) } else { is_document().with_context(|| self.unreadable()) }
     }
 
     /// Reads all samples with their places; a bad record is refused with its place.
@@ -111,12 +124,21 @@ impl InputArgs {
             };
             source.records(options)?.map(|record| sample(record?)).collect()
         };
-        read().with_context(|| self.unreadable())
+        let samples = read().with_context(|| self.unreadable())?;
+        tell_documents(options);
+        Ok(samples)
     }
 
     /// Returns the beginning of an error message, before the reason.
     pub fn unreadable(&self) -> String {
         format!("cannot read {}", self.file.display())
+    }
+}
+
+/// Says on standard error what was read of documents, once all of it is read.
+pub fn tell_documents(options: &ReadOptions) {
+    if let Some((tally, skipped)) = options.report.get() {
+        eprint!("{}", summary(tally, skipped));
     }
 }
 
@@ -142,7 +164,16 @@ impl ReaderArgs {
     pub fn options(&self, limit: Option<u64>, labelled: bool, label_column: Option<String>) -> ReadOptions {
         let (text, id) = (self.text_column.clone(), self.id_column.clone());
         let columns = ColumnNames { text, id, label: label_column, labelled };
-        ReadOptions { kind: self.input_format, delimiter: self.delimiter, columns, limit, ..ReadOptions::default() }
+        // A cut that is none was refused with the source.
+        let cut = self.cut.given().unwrap_or_default();
+        ReadOptions {
+            kind: self.input_format,
+            delimiter: self.delimiter,
+            columns,
+            limit,
+            cut,
+            ..ReadOptions::default()
+        }
     }
 
     /// All that decides what is read from the file, for comparison.
@@ -153,6 +184,7 @@ impl ReaderArgs {
             "text_column": self.text_column,
             "id_column": self.id_column,
             "words": self.words,
+            "cut": self.cut.given().unwrap_or_default(),
         })
     }
 

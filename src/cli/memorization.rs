@@ -4,11 +4,10 @@ use super::input::InputArgs;
 use super::progress::{self, Progress};
 use super::report_format::ReportArgs;
 use super::scoring_args::{load_settings, variant};
-use super::source::SampleSource;
-use super::{corpus, demo_model, memorization_table, scoring_args};
+use super::{demo_model, memorization_table, scoring_args};
 use crate::app;
 use crate::config::{Dtype, ModelFlags, Settings};
-use crate::datasets::{Sample, SampleBlocks, SampleId, SampleTotals};
+use crate::datasets::{Sample, SampleBlocks, SampleTotals};
 use crate::memorization::{
     self, MemorizationError, MemorizationProgress, MemorizationReport, MemorizationRequest, WindowScorer, WindowShape,
     WorkText,
@@ -17,6 +16,7 @@ use crate::scorer::Scorer;
 use crate::wire::number_of;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use documents::{Cut, MAX_WORDS};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -58,7 +58,9 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     }
     let (texts, totals) = read_texts(&args.input)?;
     let control = match &args.control {
-        Some(file) => read_texts(&InputArgs { file: file.clone(), reader: args.input.reader.clone() })?.0,
+        Some(file) => {
+            read_texts(&InputArgs { file: file.clone(), more: Vec::new(), reader: args.input.reader.clone() })?.0
+        }
         None => Vec::new(),
     };
     let models = args.model.iter().cloned().collect();
@@ -104,25 +106,20 @@ fn explained(error: MemorizationError) -> anyhow::Error {
     }
 }
 
-/// The texts of the file. A plain text has the name of its file as id.
+/// The texts of files of samples, or the documents of paths, whole but for what is not their author's. The id of a document is its name.
 ///
 /// # Errors
-/// Where the file cannot be read, a record is no sample, or there is none.
+/// Where a file cannot be read, a record is no sample, or there is none.
 fn read_texts(args: &InputArgs) -> Result<(Vec<WorkText>, SampleTotals)> {
-    let plain = match SampleSource::is_on_hub(&args.file) {
-        true => None,
-        false => {
-            let read = args.check_file().and_then(|()| corpus::whole_text(&args.file, &args.reader));
-            read.with_context(|| args.unreadable())?
-        }
-    };
-    if let Some(text) = plain {
-        let id = args.file.file_name().map(|name| SampleId::Text(name.to_string_lossy().into_owned()));
-        return Ok((vec![WorkText { id, text }], SampleTotals { samples: 1, ..SampleTotals::default() }));
+    let is_document = args.is_document()?;
+    let mut options = args.reader.options(None, is_document, None);
+    if is_document {
+        options.cut = Some(Cut { words: MAX_WORDS, ..Cut::default() });
     }
-    let read = args.samples(&args.reader.options(None, false, None))?;
+    let read = args.samples(&options)?;
     ensure!(!read.is_empty(), "{}: there are no texts", args.file.display());
     let totals = SampleTotals::count(read.iter().map(|(_, read)| &read.sample))?;
-    let texts = read.into_iter().map(|(_, read)| WorkText { id: read.sample.id, text: read.sample.text });
-    Ok((texts.collect(), totals))
+    let work =
+        |Sample { id, document, text, .. }: Sample| WorkText { id: id.or(document.filter(|_| is_document)), text };
+    Ok((read.into_iter().map(|(_, read)| work(read.sample)).collect(), totals))
 }

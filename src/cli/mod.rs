@@ -9,6 +9,7 @@ mod canary;
 mod command;
 mod corpus;
 mod count_tokens;
+mod cut_args;
 mod dataset;
 mod demo_model;
 mod evidence;

@@ -1,6 +1,6 @@
 //! `pdr-audit score`: texts in, results out, in order and in constant memory.
 
-use super::input::InputArgs;
+use super::input::{InputArgs, tell_documents};
 use super::progress::{self, Progress};
 use super::runtime::interrupted;
 use super::score_output::{Results, ScoreOutputArgs};
@@ -147,6 +147,7 @@ fn read(
             break;
         }
     }
+    tell_documents(options);
     Ok(())
 }
 

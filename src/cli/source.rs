@@ -1,8 +1,8 @@
 //! Where samples come from: a file, standard input, or a split of a dataset on the Hub.
 
 use crate::app;
-use crate::samples::{FileRecords, ReadError, ReadOptions, records_of_files};
-use anyhow::{Context, Result, anyhow, ensure};
+use crate::samples::{FileRecords, ReadError, ReadOptions, records_of_documents, records_of_files};
+use anyhow::{Context, Result, ensure};
 use lm::hub::{DatasetSplit, DownloadProgress};
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -17,6 +17,8 @@ const HUB: &str = "hub:";
 pub struct SampleSource {
     files: Vec<PathBuf>,
     size: Option<u64>,
+    /// True for a folder, or several files.
+    are_documents: bool,
 }
 
 impl SampleSource {
@@ -29,7 +31,11 @@ impl SampleSource {
     ///
     /// # Errors
     /// Where there is no such file or split, or the download fails.
-    pub fn open(name: &Path) -> Result<Self> {
+    pub fn open(name: &Path, more: &[PathBuf]) -> Result<Self> {
+        if !more.is_empty() || name.is_dir() {
+            let files = std::iter::once(name.to_owned()).chain(more.iter().cloned()).collect();
+            return Ok(Self { files, size: None, are_documents: true });
+        }
         let files = match name.to_str().and_then(|name| name.strip_prefix(HUB)) {
             Some(name) => {
                 let (split, revision) = name.rsplit_once('@').map_or((name, None), |(split, rev)| (split, Some(rev)));
@@ -49,7 +55,7 @@ impl SampleSource {
             };
             size = size.zip(bytes).map(|(sum, bytes)| sum.saturating_add(bytes));
         }
-        Ok(Self { files, size })
+        Ok(Self { files, size, are_documents: false })
     }
 
     /// Returns the number of bytes of all files, compressed or not; `None` if it is not known.
@@ -57,26 +63,26 @@ impl SampleSource {
         self.size
     }
 
-    /// The records of the files one after another.
+    /// The records of the files one after another, or the passages of the documents.
     ///
     /// # Errors
-    /// Where the first file is no file of samples; for a plain text with the command that makes samples of it.
-    pub fn records(&self, options: &ReadOptions) -> Result<FileRecords> {
-        records_of_files(self.files.clone(), options).map_err(|error| match (error, &*self.files) {
-            (error @ ReadError::PlainText, [file]) if file == Path::new("-") => {
-                anyhow!("{error}; each text takes a line of JSON as in {{\"text\": \"...\"}}")
-            }
-            (error @ ReadError::PlainText, [file]) => {
-                anyhow!("{error}; make samples of it: {}", command_of_texts(file))
-            }
-            (error, _) => error.into(),
-        })
+    /// Where the first file, or any document that was named, cannot be read.
+    pub fn records(&self, options: &ReadOptions) -> Result<FileRecords, ReadError> {
+        match self.are_documents {
+            true => records_of_documents(&self.files, options),
+            false => records_of_files(self.files.clone(), options),
+        }
     }
 
-    /// SHA-256 of the content of the files, in hexadecimal digits.
-    pub fn digest(&self) -> std::io::Result<String> {
+    /// SHA-256 of the content of the files, or of the passages of the documents, in hexadecimal digits.
+    pub fn digest(&self) -> Result<String> {
         let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 20]);
-        for file in &self.files {
+        if self.are_documents {
+            for record in records_of_documents(&self.files, &ReadOptions::default())? {
+                hash.update(serde_json::to_vec(&record?.fields)?);
+            }
+        }
+        for file in self.files.iter().filter(|_| !self.are_documents) {
             let mut file = File::open(file)?;
             loop {
                 match file.read(&mut buffer)? {

@@ -26,7 +26,7 @@ impl TestInput {
     /// Where a file cannot be read, a record is no text, or its label says otherwise.
     pub fn dataset(suspects: &Path, held_out: &Path, reader: &ReaderArgs) -> Result<Self> {
         let texts = |file: &Path, members: bool| -> Result<Vec<TestText>> {
-            let input = InputArgs { file: file.to_owned(), reader: reader.clone() };
+            let input = InputArgs { file: file.to_owned(), more: Vec::new(), reader: reader.clone() };
             let read = input.samples(&reader.options(None, true, None))?;
             if let Some((place, _)) = read.iter().find(|(_, read)| read.sample.is_member() == Some(!members)) {
                 let (label, role) = if members { ("non-member", "suspect") } else { ("member", "held-out text") };

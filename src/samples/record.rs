@@ -60,9 +60,6 @@ pub enum ReadError {
     /// The input is not what it is read as.
     #[error("{0}")]
     Unfit(String),
-    /// The input holds text that is no record of any kind.
-    #[error("it is plain text, and not a file of samples")]
-    PlainText,
     /// A record cannot be read, nor what comes after it.
     #[error("{place}: {fault}")]
     Broken { place: RecordPlace, fault: String },
