@@ -685,3 +685,16 @@ fn a_global_option_of_a_command_is_its_own() {
     let revoked = run(&["key", "revoke", "--name", "alice", "--keys", &keys], b"");
     assert!(String::from_utf8_lossy(&revoked.stderr).starts_with("1 of 1 key revoked"));
 }
+
+#[test]
+fn a_fine_tune_that_a_request_asks_for_ends_and_is_told_in_a_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = format!("sqlite://{}/store.db", directory.path().display());
+    let text = |n: usize| json!({ "text": format!("Lot {n} is a silver jug from Blackham, number {}.", n * n) });
+    let body = json!({ "model": "demo", "name": "tuned", "samples": (0..8).map(text).collect::<Vec<_>>(),
+        "optimizer": { "epochs": 1 } });
+    let arguments = ["finetune", "--request", "-", "--format", "table"];
+    let tuned = run_with(&arguments, body.to_string().as_bytes(), &[("PDR_AUDIT__STORE__URL", &store)]);
+    let said = String::from_utf8_lossy(&tuned.stdout);
+    assert!(said.starts_with("demo:tuned: 1 step, loss "), "{said}{}", String::from_utf8_lossy(&tuned.stderr));
+}
