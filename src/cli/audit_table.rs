@@ -3,6 +3,7 @@
 use super::evidence;
 use super::report_format::{number, part, percent, signed};
 use super::text_table::{LABEL, TextColumn, TextTable};
+use super::works;
 use crate::audits::AuditResults;
 use crate::table::ResultRow;
 use crate::wire::number_of;
@@ -32,7 +33,9 @@ pub fn scores_of_rows(rows: &[ResultRow]) -> ScoresByMethod {
 /// The verdict, a line a method, then the same for each group and for the mean over groups, then what the verdict rests on, and the
 /// warnings. Without labels the lines say how the scores are spread.
 pub fn render(report: &Value, scores: &ScoresByMethod, width: Option<usize>) -> String {
-    let mut out = evidence::verdict(&report["verdict"], width);
+    // The question that a single work asks is answered first.
+    let mut out = works::render(report, width);
+    out.push_str(&evidence::verdict(&report["verdict"], width));
     let samples = &report["samples"];
     // Writing to a String cannot fail.
     let _ = writeln!(

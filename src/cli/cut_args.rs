@@ -27,15 +27,14 @@ impl CutArgs {
     /// # Errors
     /// Where passages cannot be cut so.
     pub fn given(self) -> Result<Option<Cut>> {
-        let Self { cut, overlap, at } = self;
-        if cut.is_none() && overlap.is_none() && at.is_none() {
+        if self.cut.is_none() && self.overlap.is_none() && self.at.is_none() {
             return Ok(None);
         }
         let default = Cut::default();
         let cut = Cut {
-            words: cut.unwrap_or(default.words),
-            overlap: overlap.unwrap_or(default.overlap),
-            at: at.unwrap_or(default.at),
+            words: self.cut.unwrap_or(default.words),
+            overlap: self.overlap.unwrap_or(default.overlap),
+            at: self.at.unwrap_or(default.at),
         };
         cut.check().context("--cut, --overlap")?;
         Ok(Some(cut))

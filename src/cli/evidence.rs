@@ -2,7 +2,6 @@
 
 use super::report_format::{number, part, signed, wrapped};
 use super::text_table::{LABEL, TextColumn, TextTable};
-use super::works;
 use crate::audits::{BlindFindings, ControlFindings, Decisions};
 use crate::wire::number_of;
 use mia::statistics::{Comparability, PriorTest};
@@ -15,7 +14,6 @@ pub fn render(report: &Value, width: Option<usize>) -> String {
     out.extend(part(&report["blind"]).map(|findings| blind(&findings)));
     out.extend(part(&report["verdict"]["comparability"]).map(|texts| comparability(&texts)));
     out.extend(part(&report["prior_test"]).map(|test| prior(&test)));
-    out.push_str(&works::render(report, width));
     out.extend(part(&report["decisions"]).map(|list| decisions(&list)));
     out
 }

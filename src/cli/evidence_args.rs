@@ -135,15 +135,16 @@ fn tell_known(samples: &[Sample], file: &Path) -> Result<()> {
         samples.iter().filter_map(|sample| sample.document.as_ref().map(ToString::to_string)).collect();
     let alone = samples.iter().filter(|sample| sample.document.is_none()).count();
     let (known, fewest) = (documents.len() + alone, CalibrationScores::FEWEST);
-    let what = if documents.is_empty() { "known non-members" } else { "known works" };
+    let known_texts = number_of(known, if documents.is_empty() { "known non-member" } else { "known work" });
     if known < fewest {
-        bail!("--calibration: {}: {known} {what} are too few: p-values take {fewest} at least", file.display());
+        let verb = if known == 1 { "is" } else { "are" };
+        bail!("--calibration: {}: {known_texts} {verb} too few: p-values take {fewest} at least", file.display());
     }
     let (smallest, level) = (1.0 / (known as f64 + 1.0), LEVEL);
     let needed = (1.0 / level).ceil() as usize - 1;
     let bytes: usize = samples.iter().map(|sample| sample.text.len()).sum();
     eprintln!(
-        "{known} {what}, some {} thousand tokens: no p-value is below {smallest:.4}; one of {level} takes {needed}",
+        "{known_texts}, some {} thousand tokens: no p-value is below {smallest:.4}; one of {level} takes {needed}",
         bytes / BYTES_PER_TOKEN / 1_000
     );
     Ok(())

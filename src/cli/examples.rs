@@ -11,11 +11,11 @@ pub fn examples(command: &str) -> Option<&'static str> {
         "score" => {
             "  pdr-audit score models/demo/audit.jsonl --methods loss,min_k_plus_plus --format table
   pdr-audit score models/demo/audit.jsonl --methods min_k --k 0.1,0.2 --decay none,linear --alpha 0.5,1 --output scores.csv
-  pdr-audit score texts.csv --model EleutherAI/pythia-160m --text-column content --output scores.parquet"
+  pdr-audit score mybook.epub --model EleutherAI/pythia-160m --cut 64 --output scores.parquet"
         }
         "audit" => {
             "  pdr-audit audit models/demo/audit.jsonl
-  pdr-audit audit models/demo/audit.jsonl --methods ref,min_k_plus_plus --scores scores.csv --wide
+  pdr-audit audit mybook.txt --calibration others/ --model ./my-model
   pdr-audit audit labelled.parquet --model ./my-model --reference EleutherAI/pythia-70m --words 64"
         }
         "plan" => {
@@ -57,6 +57,11 @@ pub fn examples(command: &str) -> Option<&'static str> {
             "  pdr-audit canary make --out canaries
   pdr-audit canary make --count 20 --twins 19 --words 16 --out canaries
   pdr-audit canary open canaries/private.json --model demo"
+        }
+        "texts" => {
+            "  pdr-audit texts mybook.epub
+  pdr-audit texts shelf/ --cut 64 --at sentence --format table
+  pdr-audit texts shelf.zip --output passages.ndjson"
         }
         "methods" => {
             "  pdr-audit methods --wide

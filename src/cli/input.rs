@@ -1,6 +1,5 @@
 //! The arguments that say what file is read, and how.
 
-use super::corpus;
 use super::cut_args::{CutArgs, summary};
 use super::scoring_args::variant;
 use super::source::SampleSource;
@@ -95,19 +94,6 @@ impl InputArgs {
     pub fn source(&self) -> Result<SampleSource> {
         self.reader.cut.given()?;
         SampleSource::open(&self.file, &self.more).with_context(|| self.unreadable())
-    }
-
-    /// Returns true if documents are read and not a file of samples.
-    ///
-    /// # Errors
-    /// Where the file cannot be read, or flags do not fit a document.
-    pub fn is_document(&self) -> Result<bool> {
-        if SampleSource::is_on_hub(&self.file) {
-            return Ok(false);
-        }
-        let are_several = !self.more.is_empty() || self.file.is_dir();
-        let is_document = || corpus::is_file_of_samples(&self.file, &self.reader).map(|are_samples| !are_samples);
-        if are_several { Ok(true) } else { is_document().with_context(|| self.unreadable()) }
     }
 
     /// Reads all samples with their places; a bad record is refused with its place.

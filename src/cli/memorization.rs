@@ -4,7 +4,8 @@ use super::input::InputArgs;
 use super::progress::{self, Progress};
 use super::report_format::ReportArgs;
 use super::scoring_args::{load_settings, variant};
-use super::{demo_model, memorization_table, scoring_args};
+use super::source::SampleSource;
+use super::{corpus, demo_model, memorization_table, scoring_args};
 use crate::app;
 use crate::config::{Dtype, ModelFlags, Settings};
 use crate::datasets::{Sample, SampleBlocks, SampleTotals};
@@ -106,12 +107,27 @@ fn explained(error: MemorizationError) -> anyhow::Error {
     }
 }
 
+/// Returns true if documents are read and not a file of samples.
+///
+/// # Errors
+/// Where the file cannot be read, or flags do not fit a document.
+fn is_document(args: &InputArgs) -> Result<bool> {
+    if SampleSource::is_on_hub(&args.file) {
+        return Ok(false);
+    }
+    if !args.more.is_empty() || args.file.is_dir() {
+        return Ok(true);
+    }
+    let are_samples = corpus::is_file_of_samples(&args.file, &args.reader);
+    Ok(!are_samples.with_context(|| args.unreadable())?)
+}
+
 /// The texts of files of samples, or the documents of paths, whole but for what is not their author's. The id of a document is its name.
 ///
 /// # Errors
 /// Where a file cannot be read, a record is no sample, or there is none.
 fn read_texts(args: &InputArgs) -> Result<(Vec<WorkText>, SampleTotals)> {
-    let is_document = args.is_document()?;
+    let is_document = is_document(args)?;
     let mut options = args.reader.options(None, is_document, None);
     if is_document {
         options.cut = Some(Cut { words: MAX_WORDS, ..Cut::default() });

@@ -28,7 +28,7 @@ pub fn render(report: &Value, width: Option<usize>) -> String {
         entries.filter(|entry| entry["label"] == *method).find_map(|entry| entry["calibration"]["clusters"].as_u64());
     let known = known.unwrap_or_default();
     format!(
-        "\nworks among {known} known works by {method}; listed at a false discovery rate of {fdr}\n\n{}",
+        "works among {known} known works by {method}; listed at a false discovery rate of {fdr}\n\n{}\n",
         table.render(width)
     )
 }
@@ -49,10 +49,10 @@ mod tests {
             "decisions": { "method": "loss", "procedure": "bh", "fdr": 0.1, "tested": 2, "rejected": 1, "minimum_discoveries": 1 },
             "methods": [{ "label": "loss", "calibration": { "clusters": 19 } }],
         });
-        let expected = "\nworks among 19 known works by loss; listed at a false discovery rate of 0.1\n\n\
+        let expected = "works among 19 known works by loss; listed at a false discovery rate of 0.1\n\n\
             work   p-value  above     mean  passages  listed\n\
             a.txt   0.0500      1  -2.5000         8  yes\n\
-            b.txt   0.5000      1  -2.5000         8  no\n";
+            b.txt   0.5000      1  -2.5000         8  no\n\n";
         assert_eq!(render(&report, Some(80)), expected);
         assert_eq!(render(&json!({ "works": [] }), None), "");
     }

@@ -235,6 +235,10 @@ fn mistakes_about_files_are_told_with_what_to_do() {
     write("pair.jsonl", b"{\"text\": \"a\", \"label\": 1}\n\n{\"text\": \"b\", \"label\": 0}\n");
     write("rows.csv", b"text,label\r\n\r\n\"a\r\nb\",1\r\nc\r\n");
     write("no-model/notes.txt", b"x");
+    write("books/one.md", b"# One\n\nThe ferry left at six, and nobody waved.\n");
+    write("books/scan.pdf", b"%PDF-1.4\n");
+    write("latin.txt", b"caf\xe9 au lait, and nothing else to read\n");
+    write("bare/numbers.txt", b"1 2 3\n");
     let mistakes: &[Mistake] = &[
         ("score absent.jsonl", &[], 1, "cannot read absent.jsonl: No such file"),
         ("score columns.csv", &[], 1, "columns found: doc, content, seen; use --text-column content"),
@@ -258,21 +262,20 @@ fn mistakes_about_files_are_told_with_what_to_do() {
         ("score empty.jsonl", &[], 1, "empty.jsonl: there are no texts"),
         ("score empty.jsonl --output x.csv", &[], 1, "empty.jsonl: there are no texts"),
         ("dataset empty.jsonl --output x.csv", &[], 1, "empty.jsonl: there are no texts"),
+        ("score novel.txt", &[], 0, "1 document, 1 passage, 14 words"),
+        ("audit novel.txt --model demo --replicates 0", &[], 0, "1 document, 1 passage, 14 words"),
+        ("finetune novel.txt --output tuned", &[], 1, "1 texts to tune on; it takes at least 8"),
+        ("score books --cut 8 --overlap 8", &[], 1, "--cut, --overlap: an overlap of 8 words"),
+        ("score books", &[], 0, "skipped: scan.pdf: it is a PDF"),
+        ("score novel.txt books/scan.pdf", &[], 1, "it is a PDF, which has pages and no text"),
+        ("score latin.txt", &[], 1, "which is not UTF-8; convert it (`iconv -f ISO-8859-1 -t UTF-8`"),
+        ("memorization bare", &[], 1, "bare: there are no texts"),
         (
-            "score novel.txt",
+            "audit novel.txt --calibration books",
             &[],
             1,
-            "cannot read novel.txt: it is plain text, and not a file of samples; make samples of it: `pdr-audit texts novel.txt --cut 128 --output passages.ndjson`",
+            "--calibration: books: 1 known work is too few: p-values take 19 at least",
         ),
-        ("audit novel.txt --model demo", &[], 1, "`pdr-audit texts novel.txt --cut 128 --output passages.ndjson`"),
-        ("finetune novel.txt --output tuned", &[], 1, "`pdr-audit texts novel.txt --cut 128 --output passages.ndjson`"),
-        (
-            "score no-model",
-            &[],
-            1,
-            "cannot read no-model: it is a folder; make samples of the texts in it: `pdr-audit texts no-model --cut 128 --output passages.ndjson`",
-        ),
-        ("memorization no-model", &[], 1, "cannot read no-model: it is a folder"),
         ("audit upper.csv", &[], 1, "no column `label`, but `LABEL`; use --label-column LABEL, or rename the column"),
         (
             "audit upper.jsonl",
@@ -358,6 +361,10 @@ fn mistakes_about_models_are_told_with_what_to_do() {
     let file = |name: &str| std::fs::read(model.join(name)).unwrap();
     write("texts.jsonl", ndjson().as_bytes());
     write("no-model/notes.txt", b"x");
+    write("books/one.md", b"# One\n\nThe ferry left at six, and nobody waved.\n");
+    write("books/scan.pdf", b"%PDF-1.4\n");
+    write("latin.txt", b"caf\xe9 au lait, and nothing else to read\n");
+    write("bare/numbers.txt", b"1 2 3\n");
     for directory in ["cut-off", "pointer", "bin-pointer"] {
         write(&format!("{directory}/config.json"), &file("config.json"));
         write(&format!("{directory}/tokenizer.json"), &file("tokenizer.json"));

@@ -4,6 +4,7 @@ use super::comparison::{ControlFindings, Effect};
 use super::verdict::{Design, FEWEST_CLUSTERS, Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState};
 use super::{LEVEL, POWER};
 use crate::pool::ModelInfo;
+use crate::wire::number_of;
 use mia::statistics::{Comparability, ComparabilityState, detectable_auroc};
 use std::sync::Arc;
 
@@ -200,16 +201,17 @@ pub fn sentence(verdict: &Verdict) -> String {
              {texts_alone}, so that nothing follows from `{primary}` ({result})"
         ),
         VerdictReason::TooFewToCompare => format!(
-            "{m} clusters of {first} and {n} of {second} are too few to show that the lists are comparable: {texts_alone}, so \
-             that nothing follows from `{primary}` under the model {model} ({result})"
+            "{} of {first} and {n} of {second} are too few to show that the lists are comparable: {texts_alone}, so \
+             that nothing follows from `{primary}` under the model {model} ({result})",
+            number_of(*m, "cluster")
         ),
         VerdictReason::NotCompared => format!(
             "whether {first} and {second} are comparable is not known, since texts are not at hand, so that nothing follows from \
              `{primary}` under the model {model} ({result})"
         ),
         VerdictReason::TooFew => format!(
-            "there are {m} clusters of {first} and {n} of {second} with a score of `{primary}` under the model {model}, and a \
-             verdict takes {} of each",
+            "{} of {first} and {n} of {second} have a score of `{primary}` under the model {model}, and a verdict takes {} of each",
+            number_of(*m, "cluster"),
             FEWEST_CLUSTERS
         ),
         VerdictReason::NotScored => {

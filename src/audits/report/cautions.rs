@@ -4,6 +4,7 @@ use crate::audits::clusters::row_clusters;
 use crate::audits::evidence::{Verdict, is_controllable};
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
+use crate::wire::number_of;
 use mia::statistics::{Shift, Warning, WarningCode, method_warnings, warnings};
 
 /// The p-value below which lengths count as different.
@@ -49,10 +50,10 @@ fn duplicates(results: &AuditResults) -> Option<Warning> {
     let mixed = clusters.iter().filter(|cluster| cluster.is_mixed).count();
     let mixed = if mixed == 0 { String::new() } else { format!("; {mixed} of them hold members and non-members") };
     let detail = format!(
-        "{} texts are {} clusters of equal or nearly equal texts or of one document, the largest of {largest} texts{mixed}: a \
+        "{} texts are {} of equal or nearly equal texts or of one document, the largest of {largest} texts{mixed}: a \
          cluster counts once in standard errors, intervals and p-values",
         results.rows.len(),
-        clusters.len()
+        number_of(clusters.len(), "cluster")
     );
     Some(Warning { code: WarningCode::Duplicates, detail })
 }
@@ -110,11 +111,9 @@ pub fn cautions_of_calibration(request: &AuditRequest, results: &AuditResults) -
     let overlap = (calibrated.overlap > 0).then(|| {
         let names = &calibrated.overlapping_documents;
         let named = if names.is_empty() { String::new() } else { format!(" (documents: {})", names.join(", ")) };
-        let clusters = match calibrated.overlap {
-            1 => "1 cluster of the calibration is".to_owned(),
-            overlap => format!("{overlap} clusters of the calibration are"),
-        };
-        format!("{clusters} tested as well{named}, and not counted as known")
+        let verb = if calibrated.overlap == 1 { "is" } else { "are" };
+        let clusters = number_of(calibrated.overlap, "cluster");
+        format!("{clusters} of the calibration {verb} tested as well{named}, and not counted as known")
     });
     let mismatch = calibrated.length_p_value.filter(|p_value| *p_value < LENGTH_LEVEL).map(|p_value| {
         format!(

@@ -12,16 +12,18 @@ pub const MAX_WORDS: usize = 100_000;
 /// A passage holds whole paragraphs, sentences or words while they fit. What does not fit into `words` less `overlap` words by itself is
 /// cut at the next finer unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Cut {
-    /// Maximum number of words of a passage.
-    #[schema(minimum = 1, maximum = 100_000, default = 128)]
+    /// Maximum number of words of a passage; 128 if left out.
+    #[serde(default = "default_words")]
+    #[schema(minimum = 1, maximum = 100_000)]
     pub words: usize,
-    /// Number of words of the end of a passage that the next one begins with; less than `words`.
-    #[schema(minimum = 0, default = 0)]
+    /// Number of words of the end of a passage that the next one begins with; less than `words`; 0 if left out.
+    #[serde(default)]
+    #[schema(minimum = 0)]
     pub overlap: usize,
-    /// The unit that passages are made of.
-    #[schema(default = "paragraph")]
+    /// The unit that passages are made of; `paragraph` if left out.
+    #[serde(default)]
     pub at: CutAt,
 }
 
@@ -49,9 +51,13 @@ pub enum CutFault {
     Overlap { words: usize, overlap: usize },
 }
 
+fn default_words() -> usize {
+    128
+}
+
 impl Default for Cut {
     fn default() -> Self {
-        Self { words: 128, overlap: 0, at: CutAt::default() }
+        Self { words: default_words(), overlap: 0, at: CutAt::default() }
     }
 }
 
