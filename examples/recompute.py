@@ -775,6 +775,17 @@ class Report(Rows):
             ("non_members_rejected", int((listed & np.array(others)).sum()) if others else None),
         ):
             self.check(["decisions", field], value, 1e-8)
+        documents = lambda cluster: [lists.rows[at].get("document") for at in scored if lists.clusters[at] == cluster]
+        works = [(place, named, document) for place, named in enumerate(map(documents, order))
+                 for document in dict.fromkeys(named) if document is not None]
+        self.compare("works", len(self.report.get("works", [])), len(works), 0)
+        for at, (place, named, document) in enumerate(works):
+            for field, value in (
+                ("document", document), ("passages", named.count(document)), ("score", float(scores[order[place]])),
+                ("known_above", round(of[place] * (m + 1)) - 1), ("p_value", float(of[place])),
+                ("p_value_adjusted", float(adjusted[place])), ("listed", bool(listed[place])),
+            ):
+                self.check(["works", at, field], value)
 
     def compared_with_known(self, lists, count, samples, known_samples, kept):
         """The classifier of texts and known non-members, which no row has the log-odds of; None without the texts."""
