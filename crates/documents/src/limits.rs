@@ -3,7 +3,7 @@
 /// Bounds on compressed files and archives. Bytes are counted as they are decompressed; what a directory says is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLimits {
-    /// Bytes of one compressed file, or of one entry of an archive.
+    /// Bytes of one compressed file, of the text of an EPUB, or of one entry of an archive.
     pub entry: u64,
     /// Bytes of all entries of an archive.
     pub archive: u64,

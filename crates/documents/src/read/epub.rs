@@ -12,7 +12,7 @@ use zip::ZipArchive;
 
 /// Bytes of one file of the book, and of the text of the whole book: both are held in memory.
 const FILE: u64 = 64 << 20;
-const TEXT: usize = 256 << 20;
+const TEXT: u64 = 256 << 20;
 
 const ENCRYPTION: &str = "META-INF/encryption.xml";
 
@@ -36,7 +36,7 @@ pub fn text(mut archive: ZipArchive<ByteSource>, limits: &ReadLimits) -> Result<
     if book.spine().is_empty() {
         return Err(DocumentFault::NoSpine);
     }
-    let (mut text, mut seen) = (String::new(), HashSet::new());
+    let (mut text, mut seen, most) = (String::new(), HashSet::new(), limits.entry.min(TEXT));
     for item in book.spine().iter() {
         let Some(entry) = item.manifest_entry() else {
             return Err(DocumentFault::DamagedEpub(format!(
@@ -57,8 +57,8 @@ pub fn text(mut archive: ZipArchive<ByteSource>, limits: &ReadLimits) -> Result<
             text.push_str("\n\n");
         }
         text.push_str(&chapter);
-        if text.len() > TEXT {
-            return Err(DocumentFault::TooLarge(TEXT as u64));
+        if text.len() as u64 > most {
+            return Err(DocumentFault::TooLarge(most));
         }
     }
     Ok(text)
