@@ -7,12 +7,13 @@ use super::problem::{Kind, PointedFault, Problem};
 use super::query;
 use super::state::{ApiState, ClientState};
 use super::upload::{FormFile, UploadOptions, store_body};
+use super::upload_media::{boundary, known_media, media};
 use crate::datasets::{DatasetError, SampleTotals};
-use crate::samples::{ColumnNames, DatasetOptions, FileKind, ReadOptions};
+use crate::samples::{ColumnNames, DatasetOptions, ReadOptions};
 use crate::store::{DatasetRow, Principal};
 use axum::Json;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use documents::{Cut, CutAt, PassageTally, ReadLimits};
 use mia::json::by_name;
@@ -21,30 +22,6 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-/// The media types of files of samples, each with its kind and with what separates its columns where that is given.
-const MEDIA: [(&str, Option<FileKind>, Option<u8>); 15] = [
-    ("application/x-ndjson", Some(FileKind::Ndjson), None),
-    ("application/ndjson", Some(FileKind::Ndjson), None),
-    ("application/jsonl", Some(FileKind::Ndjson), None),
-    ("application/json", Some(FileKind::Json), None),
-    ("text/csv", Some(FileKind::Csv), None),
-    ("text/tab-separated-values", Some(FileKind::Csv), Some(b'\t')),
-    ("application/vnd.apache.parquet", Some(FileKind::Parquet), None),
-    ("text/plain", Some(FileKind::Text), None),
-    ("text/markdown", Some(FileKind::Markdown), None),
-    ("text/html", Some(FileKind::Html), None),
-    ("application/xhtml+xml", Some(FileKind::Html), None),
-    ("application/epub+zip", Some(FileKind::Epub), None),
-    ("application/zip", Some(FileKind::Zip), None),
-    // A browser sends a ZIP file so on some systems.
-    ("application/x-zip-compressed", Some(FileKind::Zip), None),
-    (ANY, None, None),
-];
-
-/// The media type of a file whose kind is told from its bytes and its name.
-const ANY: &str = "application/octet-stream";
-/// The media type of a form with a file.
-const FORM: &str = "multipart/form-data";
 /// Name of a document that comes without one.
 const UNNAMED: &str = "document";
 /// Maximum size in bytes of a compressed document, or of a document in an archive, once decompressed: an EPUB is held in memory.
@@ -313,53 +290,19 @@ fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<Up
         }
         Ok(())
     })?;
+    let mut faults = RequestFaults::default();
     if let Some(Err(fault)) = options.read.cut.map(|cut| cut.check()) {
-        let mut faults = RequestFaults::default();
         faults.keep(PointedFault::of_parameter("cut".to_owned(), fault.to_string()));
-        faults.finish()?;
     }
+    if options.read.document_name.is_some() && options.read.kind.is_some_and(|kind| kind.document().is_none()) {
+        let fault = "it names a document, and the body is a file of samples, which name theirs";
+        faults.keep(PointedFault::of_parameter("name".to_owned(), fault.to_owned()));
+    }
+    faults.finish()?;
     Ok(options)
 }
 
 /// The cut that parameters change, with the defaults in the beginning.
 fn cut(options: &mut UploadOptions) -> &mut Cut {
     options.read.cut.get_or_insert_default()
-}
-
-/// The kind of file that the headers name, `None` where its bytes and its name tell it; compression is recognized by the content.
-fn media(headers: &HeaderMap) -> Result<(Option<FileKind>, Option<u8>), Problem> {
-    let unsupported = |detail: String| Problem::new(Kind::UnsupportedMediaType, detail);
-    if let Some(coding) = header_text(headers, header::CONTENT_ENCODING)
-        && !["gzip", "zstd", "identity"].contains(&&*coding)
-    {
-        return Err(unsupported(format!("the content encoding is `{coding}`; it may be `gzip` or `zstd`")));
-    }
-    let names = || MEDIA.map(|(name, ..)| name).into_iter().chain([FORM]).collect::<Vec<_>>().join(", ");
-    let given = header_text(headers, header::CONTENT_TYPE);
-    let given =
-        given.ok_or_else(|| unsupported(format!("the header `content-type` is missing; it may be {}", names())))?;
-    let name = given.split(';').next().unwrap_or_default().trim();
-    let known = if name == FORM { Some((None, None)) } else { known_media(name) };
-    known.ok_or_else(|| unsupported(format!("the content type is `{name}`; it may be {}", names())))
-}
-
-fn known_media(media_type: &str) -> Option<(Option<FileKind>, Option<u8>)> {
-    let name = media_type.split(';').next().unwrap_or_default().trim();
-    let known = MEDIA.into_iter().find(|(known, ..)| known.eq_ignore_ascii_case(name));
-    known.map(|(_, kind, delimiter)| (kind, delimiter))
-}
-
-/// The value of a header in lower case.
-fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<String> {
-    headers.get(name).map(|value| value.to_str().unwrap_or("unreadable").trim().to_ascii_lowercase())
-}
-
-/// What separates the parts of a form; `None` if the body is none.
-fn boundary(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    if !header_text(headers, header::CONTENT_TYPE).is_some_and(|given| given.starts_with(FORM)) {
-        return Ok(None);
-    }
-    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let fault = |error: multer::Error| Problem::new(Kind::UnsupportedMediaType, format!("the content type: {error}"));
-    multer::parse_boundary(given).map(Some).map_err(fault)
 }

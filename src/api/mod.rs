@@ -46,6 +46,7 @@ mod test_request;
 mod token_stats;
 mod trace_context;
 mod upload;
+mod upload_media;
 
 pub use jobs::{JobBody, JobContext, JobDocument, JobKinds, JobResource, RegisteredKind};
 pub use problem::Problem;

@@ -52,7 +52,10 @@ pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
     let input = args.input.clone();
     let source = tokio::task::spawn_blocking(move || input.source()).await??;
     let size = source.size();
-    ensure!(!args.output.resume || size.is_some(), "--resume needs a file: a pipe is read only once");
+    ensure!(
+        !args.output.resume || size.is_some(),
+        "--resume needs one file: a pipe is read only once, and the files of a folder may change"
+    );
     let options = args.input.reader.options(Some(settings.0.server.body_limit.as_u64()), false, None);
     // A file that has no texts is found before a model is loaded, and before anything is written.
     let reading = tokio::task::spawn_blocking({

@@ -315,7 +315,7 @@ fn mistakes_about_files_are_told_with_what_to_do() {
         ("score texts.jsonl --input-format xml", &[], 2, "possible values: ndjson, json, csv, parquet"),
         ("score texts.jsonl --delimiter ab", &[], 2, "expected one ASCII character"),
         ("score texts.jsonl --words 0", &[], 2, "--words"),
-        ("score - --output x.csv --resume", &[], 1, "--resume needs a file"),
+        ("score - --output x.csv --resume", &[], 1, "--resume needs one file"),
         ("score columns.csv --output x.csv", &[], 1, "use --text-column content"),
         ("score texts.jsonl --output x.csv --model no-model", &[], 1, "found: notes.txt"),
         ("score texts.jsonl --resume", &[], 2, "--output"),

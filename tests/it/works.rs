@@ -88,6 +88,7 @@ async fn documents_that_cannot_be_read_are_refused() {
         ("?cut=4&overlap=4", "text/plain", b"a", 422, "overlap"),
         ("?cut=x", "text/plain", b"a", 422, "whole number"),
         ("?at=chapter", "text/plain", b"a", 422, "`paragraph`"),
+        ("?name=a", "application/x-ndjson", b"{\"text\": \"a\"}", 422, "a file of samples"),
         ("", form_media, &two, 400, "another part"),
         ("", form_media, b"--XX--\r\n", 400, "no part"),
         ("", form_media, b"no form", 400, "form"),
