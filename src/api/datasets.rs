@@ -22,6 +22,8 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
+/// Maximum number of skipped files in an answer.
+const MAX_SKIPPED: usize = 1_000;
 /// Name of a document that comes without one.
 const UNNAMED: &str = "document";
 /// Maximum size in bytes of a compressed document, or of a document in an archive, once decompressed: an EPUB is held in memory.
@@ -61,7 +63,7 @@ pub struct Dataset {
 pub struct DocumentTally {
     #[serde(flatten)]
     tally: PassageTally,
-    /// Files of an archive that were skipped, each with the reason.
+    /// The first 1,000 files of an archive that were skipped, each with the reason.
     skipped: Vec<String>,
 }
 
@@ -178,7 +180,9 @@ pub async fn upload(
     let encoded = match boundary(&headers)? {
         Some(boundary) => {
             let FormFile { name, media_type, content } = FormFile::open(body, boundary).await?;
-            options.read.kind = media_type.and_then(|media_type| known_media(&media_type)).and_then(|(kind, _)| kind);
+            // The bytes of a type that is not known tell what they are.
+            (options.read.kind, options.read.delimiter) =
+                media_type.and_then(|media_type| known_media(&media_type)).unwrap_or_default();
             options.read.document_name = options.read.document_name.or(name).or_else(unnamed);
             store_body(&state, content, options).await?
         }
@@ -191,7 +195,10 @@ pub async fn upload(
     state.note.update(|work| work.dataset = Some(encoded.id.clone()));
     let row = state.jobs.store().dataset(state.jobs.client(), &encoded.id).await?;
     let row = row.ok_or_else(|| Problem::internal("a dataset that was stored is not there"))?;
-    let cut = report.get().map(|(tally, skipped)| DocumentTally { tally: *tally, skipped: skipped.clone() });
+    let cut = report.get().map(|(tally, skipped)| DocumentTally {
+        tally: *tally,
+        skipped: skipped.iter().take(MAX_SKIPPED).cloned().collect(),
+    });
     let dataset = Dataset { cut, ..Dataset::new(row, state.jobs.client())? };
     let location = format!("/v1/datasets/{}", dataset.id);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(dataset)).into_response())

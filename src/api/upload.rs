@@ -114,14 +114,16 @@ fn open(
     over: Arc<AtomicBool>,
 ) -> Result<InputFile, DatasetFault> {
     let unreadable = |error: io::Error| DatasetFault::Unreadable(error.into());
-    let mut input = InputFile::from_reader(body, "").map_err(unreadable)?.limited(limit, over);
+    let mut input = InputFile::from_reader(body, "").map_err(unreadable)?.limited(limit, Arc::clone(&over));
     let needs_random_access = options.kind.is_none_or(|kind| kind == FileKind::Parquet || kind.document().is_some());
     if !needs_random_access {
         return Ok(input);
     }
     let mut file = tempfile::NamedTempFile::new().map_err(unreadable)?;
     io::copy(&mut input, &mut file).and_then(|_| file.flush()).map_err(unreadable)?;
-    InputFile::temporary(file).map_err(unreadable)
+    // The body may have been compressed twice.
+    let input = InputFile::temporary(file).map_err(unreadable)?.limited(limit, over);
+    Ok(input.named(options.document_name.as_deref().unwrap_or_default()))
 }
 
 fn problem(fault: DatasetFault, over: Option<u64>) -> Problem {

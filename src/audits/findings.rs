@@ -90,7 +90,8 @@ pub struct WorkFindings {
     pub document: SampleId,
     /// Passages that have a score.
     pub passages: usize,
-    /// Mean score of as many of its passages as are compared of every work.
+    /// Mean score of as many of its passages as are compared of every work. Works that share a passage are one cluster, with one score
+    /// and one p-value.
     pub score: f64,
     /// Known works that score at least as high.
     pub known_above: usize,

@@ -99,10 +99,8 @@ impl FirstPass {
     fn add(&mut self, sample: &Sample) {
         let row = self.rows.len();
         let neighbors = sample.neighbors.iter().flatten().map(String::as_str);
-        let scored_otherwise = (sample.context.is_some() || sample.spans.is_some())
-            .then(|| format!("{:?}", (&sample.context, &sample.spans)));
-        let parts = std::iter::once(&*sample.text).chain(neighbors).chain(scored_otherwise.as_deref());
-        let text = TextDigest::of_parts(parts);
+        let part = format!("{:?}", (&sample.context, &sample.spans));
+        let text = TextDigest::of_parts([&*part, &*sample.text].into_iter().chain(neighbors));
         let first = *self.firsts.entry(text).or_insert(row);
         if first != row {
             self.copies.entry(first).or_default().push(row);

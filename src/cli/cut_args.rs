@@ -13,7 +13,7 @@ pub struct CutArgs {
     /// 128 words; the texts of files of samples stay whole by default.
     #[arg(long, value_name = "WORDS")]
     cut: Option<usize>,
-    /// Number of words of the end of a passage that the next one begins with; less than `--cut`.
+    /// Number of words of the end of a passage that the next one begins with; at most half of `--cut`.
     #[arg(long, value_name = "WORDS")]
     overlap: Option<usize>,
     /// Unit that a passage holds whole while it fits, by default paragraph; what is longer than a passage is cut at the next finer one.

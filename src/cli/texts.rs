@@ -20,7 +20,7 @@ pub struct TextsArgs {
     /// Maximum number of words of a passage.
     #[arg(long, value_name = "WORDS", default_value_t = Cut::default().words)]
     cut: usize,
-    /// Number of words of the end of a passage that the next one begins with; less than `--cut`.
+    /// Number of words of the end of a passage that the next one begins with; at most half of `--cut`.
     #[arg(long, value_name = "WORDS", default_value_t = Cut::default().overlap)]
     overlap: usize,
     /// Unit that a passage holds whole while it fits; what is longer than a passage is cut at the next finer one.

@@ -42,6 +42,12 @@ impl ColumnText {
         self.bytes == 0
     }
 
+    /// Returns the size of the columns as JSON, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Returns the fault, in words; `None` if there is none.
     #[must_use]
     pub fn fault(&self) -> Option<String> {

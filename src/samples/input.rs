@@ -68,6 +68,12 @@ impl InputFile {
         Ok(Self { _temporary: Some(file), ..input })
     }
 
+    /// The same input with the extension of a name, which tells its kind where its bytes do not.
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        Self { extension: extension(Path::new(name)), ..self }
+    }
+
     /// The same input, which fails where there are more bytes than this, and notes that it did.
     #[must_use]
     pub fn limited(self, limit: u64, over: Arc<AtomicBool>) -> Self {

@@ -76,47 +76,51 @@ fn note(report: &PassageReport, passages: &Passages<Documents>) {
 }
 
 /// The records that one record stands for: one for each passage of its text, with the other fields of the record.
-pub fn cut_record(record: Record, columns: &ColumnNames, cut: Cut) -> Vec<Record> {
+pub fn cut_record(record: Record, columns: &ColumnNames, cut: Cut) -> Box<dyn Iterator<Item = Record> + Send> {
     let Record { place, position, fields } = record;
-    let cut_fields = |fields: Fields| match cut_text(&fields, columns, cut, place)? {
-        Some((name, passages)) => Ok(passages.into_iter().map(|passage| renamed(passage, &fields, &name)).collect()),
-        None => Ok(vec![fields]),
+    let with = move |fields| Record { place, position, fields };
+    let (name, id, text) = match fields.as_ref().map(|fields| text_to_cut(fields, columns, place)) {
+        Ok(Ok(Some(text))) => text,
+        Ok(Err(fault)) => return Box::new(std::iter::once(with(Err(fault)))),
+        Ok(Ok(None)) | Err(_) => return Box::new(std::iter::once(with(fields))),
     };
-    match fields.and_then(cut_fields) {
-        Ok(all) => all.into_iter().map(|fields| Record { place, position, fields: Ok(fields) }).collect(),
-        Err(fault) => vec![Record { place, position, fields: Err(fault) }],
+    let (mut passages, others) = match passages_of(id, text, cut) {
+        Ok(passages) => (passages.peekable(), fields.unwrap_or_default()),
+        Err(fault) => return Box::new(std::iter::once(with(Err(fault)))),
+    };
+    if passages.peek().is_none() {
+        return Box::new(std::iter::once(with(Err(CutSampleError::NothingLeft.to_string()))));
     }
+    Box::new(passages.map(move |passage| with(passage.map(|passage| renamed(passage, &others, &name)))))
 }
 
-/// The field of the text and the passages of it; `None` for a record without a text, whose fault is named where it is read.
-fn cut_text(
+/// The field of the text, its document and the text; `None` for a record without a text, whose fault is named where it is read.
+fn text_to_cut(
     fields: &Fields,
     columns: &ColumnNames,
-    cut: Cut,
     place: RecordPlace,
-) -> Result<Option<(String, Vec<Passage>)>, String> {
+) -> Result<Option<(String, String, String)>, String> {
     let known = |name: &str| fields.contains_key(name);
+    let given = |name: &str| fields.get(name).filter(|value| !value.is_null());
     let Ok(name) = columns.text_among(known, std::iter::empty) else { return Ok(None) };
     let Some(Value::String(text)) = fields.get(name) else { return Ok(None) };
-    if let Some(other) =
-        ["context", "spans", "neighbors"].into_iter().find(|name| fields.get(*name).is_some_and(|v| !v.is_null()))
-    {
+    if let Some(other) = ["context", "spans", "neighbors"].into_iter().find(|name| given(name).is_some()) {
         return Err(format!("`{other}`: {}", CutSampleError::WholeText(other)));
     }
-    let id = fields.get("document").or_else(|| fields.get(columns.id.as_deref().unwrap_or("id")));
-    let id = match id {
+    let id = match given("document").or_else(|| given(columns.id.as_deref().unwrap_or("id"))) {
         Some(Value::String(id)) => id.clone(),
         Some(Value::Number(id)) => id.to_string(),
         _ => place.to_string(),
     };
-    passages_of(id, text.clone(), cut).map(|passages| Some((name.to_owned(), passages)))
+    Ok(Some((name.to_owned(), id, text.clone())))
 }
 
 /// The samples that one sample stands for: one for each passage of its text. `name` is the document where it names none and has no id.
 ///
 /// # Errors
-/// A field that belongs to the whole text, or why the text cannot be cut, in words.
-pub fn cut_sample(sample: &Sample, name: String, cut: Cut) -> Result<Vec<Sample>, CutSampleError> {
+/// A field that belongs to the whole text, or why the text cannot be cut, in words. `budget` is the number of bytes that passages and
+/// their columns may still take.
+pub fn cut_sample(sample: &Sample, name: String, cut: Cut, budget: &mut usize) -> Result<Vec<Sample>, CutSampleError> {
     let whole = [
         ("context", sample.context.is_some()),
         ("spans", sample.spans.is_some()),
@@ -129,14 +133,21 @@ pub fn cut_sample(sample: &Sample, name: String, cut: Cut) -> Result<Vec<Sample>
     let document = sample.document.clone().or_else(|| sample.id.clone()).unwrap_or_else(|| SampleId::Text(id.clone()));
     let columns = serde_json::to_value(&sample.columns).map_err(|error| CutSampleError::Uncut(error.to_string()))?;
     let columns = columns.as_object().cloned().unwrap_or_default();
-    let passage = |Passage { offset, length, text, .. }: Passage| {
+    let mut samples = Vec::new();
+    for passage in passages_of(id, sample.text.clone(), cut).map_err(CutSampleError::Uncut)? {
+        let Passage { offset, length, text, .. } = passage.map_err(CutSampleError::Uncut)?;
         let mut columns = columns.clone();
         columns.extend([("offset".to_owned(), offset.into()), ("length".to_owned(), length.into())]);
         let columns = ColumnText::new(&columns).map_err(|error| CutSampleError::Uncut(error.to_string()))?;
-        Ok(Sample { text, document: Some(document.clone()), columns, ..sample.clone() })
-    };
-    let passages = passages_of(id, sample.text.clone(), cut).map_err(CutSampleError::Uncut)?;
-    passages.into_iter().map(passage).collect()
+        if let Some(fault) = columns.fault() {
+            return Err(CutSampleError::Uncut(fault));
+        }
+        let left = budget.checked_sub(text.len() + columns.bytes() + size_of::<Sample>());
+        *budget = left.ok_or(CutSampleError::TooLarge)?;
+        let (id, label, group) = (sample.id.clone(), sample.label, sample.group.clone());
+        samples.push(Sample { text, document: Some(document.clone()), columns, id, label, group, ..Sample::default() });
+    }
+    if samples.is_empty() { Err(CutSampleError::NothingLeft) } else { Ok(samples) }
 }
 
 /// The reason why a sample is not cut.
@@ -144,6 +155,10 @@ pub fn cut_sample(sample: &Sample, name: String, cut: Cut) -> Result<Vec<Sample>
 pub enum CutSampleError {
     #[error("it belongs to the whole text, which is to be cut; leave out either")]
     WholeText(&'static str),
+    #[error("no passage is left of the text: it has no words, or fewer letters than other characters")]
+    NothingLeft,
+    #[error("the passages take too many bytes; submit fewer samples, or longer passages with fewer columns")]
+    TooLarge,
     #[error("{0}")]
     Uncut(String),
 }
@@ -152,10 +167,14 @@ pub enum CutSampleError {
 ///
 /// # Errors
 /// Where passages cannot be cut so, in words.
-fn passages_of(id: String, text: String, cut: Cut) -> Result<Vec<Passage>, String> {
+fn passages_of(
+    id: String,
+    text: String,
+    cut: Cut,
+) -> Result<impl Iterator<Item = Result<Passage, String>> + Send, String> {
     let document = std::iter::once(Ok(Document::from_text(id, text)));
     let passages = passages(document, cut).map_err(|fault| fault.to_string())?;
-    passages.collect::<Result<_, _>>().map_err(|error| error.to_string())
+    Ok(passages.map(|passage| passage.map_err(|error| error.to_string())))
 }
 
 fn renamed(passage: Passage, others: &Fields, text: &str) -> Fields {

@@ -36,7 +36,7 @@ pub fn records(mut input: InputFile, options: &ReadOptions) -> Result<FileRecord
         let columns = columns.clone();
         let cut = move |record| match cut {
             Some(cut) => cut_record(record, &columns, cut),
-            None => vec![record],
+            None => Box::new(std::iter::once(record)),
         };
         records.into_iter().flatten().flat_map(cut).map(Ok).chain(error.map(Err))
     })))
@@ -70,6 +70,9 @@ fn detect(input: &mut InputFile, options: &ReadOptions) -> Result<FileKind, Read
         "zip" => return Ok(FileKind::Zip),
         _ => {}
     }
+    if extension == "txt" && !begins_as_json(head) && !csv_file::is_table(head, options) {
+        return Ok(FileKind::Text);
+    }
     let is_named_samples = ["csv", "tsv", "jsonl", "ndjson", "json"].contains(&&*extension);
     if !is_named_samples && head.starts_with(b"%PDF") {
         return Ok(FileKind::Text);
@@ -89,6 +92,16 @@ fn detect(input: &mut InputFile, options: &ReadOptions) -> Result<FileKind, Read
         // A string alone is a text.
         (Some(b'"'), _) => Ok(FileKind::Ndjson),
         _ => Ok(FileKind::Text),
+    }
+}
+
+/// Returns true if a text may be JSON: a line that is a value, or a list of objects or strings.
+fn begins_as_json(head: &[u8]) -> bool {
+    let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start();
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    match text.strip_prefix(b"[") {
+        Some(list) => matches!(list.trim_ascii_start().first(), Some(b'{' | b'"' | b']') | None),
+        None => serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok(),
     }
 }
 

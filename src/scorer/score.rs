@@ -139,7 +139,9 @@ impl Scorer {
         cost: &mut Usage,
     ) -> Result<Vec<Vec<GeneratedNeighbors>>, ScorerError> {
         let mut all = vec![Vec::new(); prepared.len()];
-        let sound: Vec<usize> = (0..prepared.len()).filter(|&index| prepared[index].error.is_none()).collect();
+        // The places of spans in neighbours are not known.
+        let is_sound = |text: &PreparedText| text.error.is_none() && text.input.spans.is_none();
+        let sound: Vec<usize> = (0..prepared.len()).filter(|&index| is_sound(&prepared[index])).collect();
         for pass in &bound.passes {
             let AuxiliaryPass::Neighbors(Some(generator)) = pass else { continue };
             let model = bound.generators.iter().find(|model| *model.id() == *generator.model);

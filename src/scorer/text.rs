@@ -59,7 +59,7 @@ pub struct PreparedText {
 impl PreparedText {
     /// Tokenizes the text and plans its own passes.
     pub fn new(input: Input, bound: &Bound) -> Self {
-        let read = Reading::new(bound, 0, &input.text, &input, true, "text");
+        let read = Reading::new(bound, 0, &input.text, &input, None, true, "text");
         let (reading, planned) = match read {
             Ok(reading) => {
                 let planned = reading.sequence(bound, "text");
@@ -121,19 +121,22 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads a text, which is that of the input or made from it, by a model. It may be cut if `cut`.
+    /// Reads a text, which is that of the input or made from it, by a model; `context` has the ids of the context where they are known.
+    /// The text may be cut if `cut`.
     fn new(
         bound: &Bound,
         model: usize,
         text: &str,
         input: &Input,
+        context: Option<Vec<u32>>,
         cut: bool,
         what: &str,
     ) -> Result<Self, AuxiliaryPassError> {
         let encoded = bound.encode(model, text, what)?;
-        let context = match &input.context {
-            Some(context) => bound.context_ids(model, context)?,
-            None => Vec::new(),
+        let context = match (context, &input.context) {
+            (Some(known), _) => known,
+            (None, Some(context)) => bound.context_ids(model, context)?,
+            (None, None) => Vec::new(),
         };
         let mut chosen = match &input.spans {
             Some(spans) => Some(spans.positions(text, &encoded.offsets)),
@@ -239,6 +242,10 @@ struct PassPlanner<'a> {
 
 impl PassPlanner<'_> {
     fn sequences(&self, pass: &AuxiliaryPass) -> Sequences {
+        if self.input.spans.is_some() && matches!(pass, AuxiliaryPass::Lowercase | AuxiliaryPass::Neighbors(_)) {
+            let detail = "the text has spans, and their places in the texts that are made of it are not known";
+            return Err(failed("spans_unknown", detail));
+        }
         match pass {
             AuxiliaryPass::Lowercase => Ok(vec![self.changed(&self.input.text.to_lowercase(), "lower-cased text")?]),
             AuxiliaryPass::Reference(id) => Ok(vec![self.same_ids(self.model(id)?)?]),
@@ -307,16 +314,14 @@ impl PassPlanner<'_> {
 
     /// A text made from the input's, by the target, after the same context.
     fn changed(&self, text: &str, what: &str) -> Result<Sequence, AuxiliaryPassError> {
-        if self.input.spans.is_some() {
-            let detail = format!("the text has spans, and their places in the {what} are not known");
-            return Err(failed("spans_unknown", detail));
-        }
-        self.read(0, text, what)
+        let (context, cut) = (Some(self.reading.context.clone()), self.reading.is_truncated());
+        Reading::new(self.bound, 0, text, self.input, context, cut, what)?.sequence(self.bound, what)
     }
 
     /// The input's text or another one, by a model in its own ids; cut only if the text itself was.
     fn read(&self, model: usize, text: &str, what: &str) -> Result<Sequence, AuxiliaryPassError> {
-        Reading::new(self.bound, model, text, self.input, self.reading.is_truncated(), what)?.sequence(self.bound, what)
+        Reading::new(self.bound, model, text, self.input, None, self.reading.is_truncated(), what)?
+            .sequence(self.bound, what)
     }
 
     /// The target's ids by another model: in windows if that was asked for, but never cut, since the text itself was not.

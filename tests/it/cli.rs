@@ -396,7 +396,7 @@ fn texts_that_cannot_be_cut_are_errors() {
         (&["texts", &text, "--cut", "0"], "--cut, --overlap: a passage has 1 to 100000 words, and not 0"),
         (
             &["texts", &text, "--cut", "8", "--overlap", "8"],
-            "an overlap of 8 words needs passages of more than 8 words",
+            "an overlap of 8 words is more than half of a passage of 8 words",
         ),
         (&["texts", &text, "--at", "page"], "paragraph, sentence, word"),
         (&["texts", &latin], "b.txt: line 1: byte 3 of the file is 0xe9, which is not UTF-8; convert it (`iconv"),

@@ -265,7 +265,7 @@ fn mistakes_about_files_are_told_with_what_to_do() {
         ("score novel.txt", &[], 0, "1 document, 1 passage, 14 words"),
         ("audit novel.txt --model demo --replicates 0", &[], 0, "1 document, 1 passage, 14 words"),
         ("finetune novel.txt --output tuned", &[], 1, "1 texts to tune on; it takes at least 8"),
-        ("score books --cut 8 --overlap 8", &[], 1, "--cut, --overlap: an overlap of 8 words"),
+        ("score books --cut 8 --overlap 8", &[], 1, "--cut, --overlap"),
         ("score books", &[], 0, "skipped: scan.pdf: it is a PDF"),
         ("score novel.txt books/scan.pdf", &[], 1, "it is a PDF, which has pages and no text"),
         ("score latin.txt", &[], 1, "which is not UTF-8; convert it (`iconv -f ISO-8859-1 -t UTF-8`"),

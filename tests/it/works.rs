@@ -133,6 +133,12 @@ async fn samples_are_cut_in_the_request() {
             "leave out either",
         ),
         (json!({ "samples": samples, "cut": { "words": 0 } }), "/cut", "1 to 100000"),
+        (json!({ "samples": samples, "cut": { "words": 8, "overlap": 5 } }), "/cut", "more than half"),
+        (
+            json!({ "samples": [{ "text": text }, { "text": "1 2 3" }], "cut": cut }),
+            "/samples/1/text",
+            "no passage is left",
+        ),
         (json!({ "samples": samples, "cut": { "word": 1 } }), "/cut", "unknown field"),
         (json!({ "dataset": "sha256:0", "cut": cut }), "/dataset", ""),
         (json!({ "samples": [{ "text": text, "label": 2 }], "cut": cut }), "/samples/0/label", "0 or 1"),

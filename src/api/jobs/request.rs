@@ -26,6 +26,9 @@ const MAX_TIMEOUT: u64 = 31_536_000;
 /// The longest wait of `Prefer: wait=N`, in seconds.
 const MAX_WAIT: u64 = 600;
 
+/// Maximum number of bytes of the passages of a request, with their columns.
+const MAX_CUT_BYTES: usize = 256 << 20;
+
 pub type SampleList = List<Object<Sample>>;
 
 /// Reads an optional list of samples or texts.
@@ -153,13 +156,14 @@ fn cut_samples(
     if samples.iter().any(|sample| sample.label_error().is_some() || sample.columns.fault().is_some()) {
         return Ok((samples, Vec::new()));
     }
-    let (mut passages, mut origins) = (Vec::new(), Vec::new());
+    let (mut passages, mut origins, mut budget) = (Vec::new(), Vec::new(), MAX_CUT_BYTES);
     for (index, sample) in samples.iter().enumerate() {
-        match cut_sample(sample, index.to_string(), cut) {
+        match cut_sample(sample, index.to_string(), cut, &mut budget) {
             Ok(cut) => {
                 origins.resize(origins.len() + cut.len(), index);
                 passages.extend(cut);
             }
+            Err(fault @ CutSampleError::TooLarge) => return Err(Problem::new(Kind::TooLarge, fault.to_string())),
             Err(fault) => {
                 let field = if let CutSampleError::WholeText(field) = fault { field } else { "text" };
                 faults.push(format!("/samples/{index}/{field}"), fault.to_string());

@@ -10,6 +10,9 @@ use mia::statistics::{Shift, Warning, WarningCode, method_warnings, warnings};
 /// The p-value below which lengths count as different.
 const LENGTH_LEVEL: f64 = 0.01;
 
+/// Maximum number of documents that a warning names.
+const NAMED: usize = 10;
+
 /// Warnings about some of the samples.
 pub fn cautions(request: &AuditRequest, results: &AuditResults, rows: &[&SampleScores]) -> Vec<Warning> {
     let targets = &request.metrics.fpr_targets;
@@ -110,7 +113,9 @@ pub fn cautions_of_calibration(request: &AuditRequest, results: &AuditResults) -
     let warning = |code, detail| Some(Warning { code, detail });
     let overlap = (calibrated.overlap > 0).then(|| {
         let names = &calibrated.overlapping_documents;
-        let named = if names.is_empty() { String::new() } else { format!(" (documents: {})", names.join(", ")) };
+        let more = if names.len() > NAMED { ", ..." } else { "" };
+        let first = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let named = if names.is_empty() { String::new() } else { format!(" (documents: {first}{more})") };
         let verb = if calibrated.overlap == 1 { "is" } else { "are" };
         let clusters = number_of(calibrated.overlap, "cluster");
         format!("{clusters} of the calibration {verb} tested as well{named}, and not counted as known")

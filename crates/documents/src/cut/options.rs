@@ -18,7 +18,7 @@ pub struct Cut {
     #[serde(default = "default_words")]
     #[schema(minimum = 1, maximum = 100_000)]
     pub words: usize,
-    /// Number of words of the end of a passage that the next one begins with; less than `words`; 0 if left out.
+    /// Number of words of the end of a passage that the next one begins with; at most half of `words`, 0 if left out.
     #[serde(default)]
     #[schema(minimum = 0)]
     pub overlap: usize,
@@ -46,7 +46,7 @@ pub enum CutFault {
     #[error("a passage has 1 to {MAX_WORDS} words, and not {0}")]
     Words(usize),
     #[error(
-        "an overlap of {overlap} words needs passages of more than {words} words; lower the one or raise the other"
+        "an overlap of {overlap} words is more than half of a passage of {words} words; lower the one or raise the other"
     )]
     Overlap { words: usize, overlap: usize },
 }
@@ -69,7 +69,7 @@ impl Cut {
     pub fn check(&self) -> Result<(), CutFault> {
         match self {
             Self { words, .. } if !(1..=MAX_WORDS).contains(words) => Err(CutFault::Words(*words)),
-            Self { words, overlap, .. } if overlap >= words => {
+            Self { words, overlap, .. } if *overlap > words / 2 => {
                 Err(CutFault::Overlap { words: *words, overlap: *overlap })
             }
             _ => Ok(()),
@@ -96,6 +96,7 @@ mod tests {
         assert_eq!(check(MAX_WORDS + 1, 0), Err(CutFault::Words(MAX_WORDS + 1)));
         assert_eq!(check(8, 8), Err(CutFault::Overlap { words: 8, overlap: 8 }));
         assert_eq!(check(8, 9), Err(CutFault::Overlap { words: 8, overlap: 9 }));
-        assert_eq!((check(8, 7), check(1, 0), check(MAX_WORDS, 0)), (Ok(()), Ok(()), Ok(())));
+        assert_eq!(check(8, 5), Err(CutFault::Overlap { words: 8, overlap: 5 }));
+        assert_eq!((check(8, 4), check(1, 0), check(MAX_WORDS, 0)), (Ok(()), Ok(()), Ok(())));
     }
 }

@@ -14,6 +14,9 @@ use zip::ZipArchive;
 const FILE: u64 = 64 << 20;
 const TEXT: u64 = 256 << 20;
 
+/// Bytes of markup that are read for each byte of text that a book may have.
+const MARKUP: u64 = 4;
+
 const ENCRYPTION: &str = "META-INF/encryption.xml";
 
 /// Methods that only make fonts unusable outside of the book.
@@ -37,6 +40,7 @@ pub fn text(mut archive: ZipArchive<ByteSource>, limits: &ReadLimits) -> Result<
         return Err(DocumentFault::NoSpine);
     }
     let (mut text, mut seen, most) = (String::new(), HashSet::new(), limits.entry.min(TEXT));
+    let mut read = 0;
     for item in book.spine().iter() {
         let Some(entry) = item.manifest_entry() else {
             return Err(DocumentFault::DamagedEpub(format!(
@@ -49,6 +53,11 @@ pub fn text(mut archive: ZipArchive<ByteSource>, limits: &ReadLimits) -> Result<
             continue;
         }
         let page = entry.read_str().map_err(damaged)?;
+        // Many entries of the spine may be one file.
+        read += page.len() as u64;
+        if read > most.saturating_mul(MARKUP) {
+            return Err(DocumentFault::TooLarge(most));
+        }
         let chapter: String = HtmlText::new(Cursor::new(page.into_bytes()), true).collect::<Result<_, _>>()?;
         if chapter.is_empty() {
             continue;
@@ -77,10 +86,14 @@ fn check_sizes(archive: &mut ZipArchive<ByteSource>, limits: &ReadLimits) -> Res
         if entry.encrypted() {
             return Err(DocumentFault::Encrypted);
         }
+        let most = limits.entry.min(FILE);
         if entry.compression() == zip::CompressionMethod::Stored {
+            // What is stored has no more bytes than the archive says.
+            if entry.size() > most {
+                return Err(DocumentFault::TooLarge(most));
+            }
             continue;
         }
-        let most = limits.entry.min(FILE);
         let name = entry.name().map_or_else(|_| String::new(), |name| name.into_owned());
         let size = copy(&mut entry.take(most.min(left) + 1), &mut sink())
             .map_err(|error| DocumentFault::DamagedEpub(format!("`{name}`: {error}")))?;
