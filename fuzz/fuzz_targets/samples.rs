@@ -40,7 +40,7 @@ fuzz_target!(init: { bound_memory(); allow_panics_of(&["parquet"]) }, |data: &[u
         id: is_set(0x08).then(|| "key".to_owned()),
         labelled: !is_set(0x10),
     };
-    let read = ReadOptions { kind, delimiter, columns, limit: Some(RECORD) };
+    let read = ReadOptions { kind, delimiter, columns, limit: Some(RECORD), ..ReadOptions::default() };
     if is_set(0x20) {
         read_records(file, &read);
     } else {
