@@ -53,7 +53,7 @@ pub struct Dataset {
     columns: Vec<String>,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
-    /// What was read of documents and what was left out; in the answer to their upload.
+    /// Counts of the documents read and of the text left out; in the answer to their upload.
     #[serde(skip_serializing_if = "Option::is_none")]
     cut: Option<DocumentTally>,
 }

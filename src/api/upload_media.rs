@@ -56,7 +56,7 @@ fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<String> {
     headers.get(name).map(|value| value.to_str().unwrap_or("unreadable").trim().to_ascii_lowercase())
 }
 
-/// What separates the parts of a form; `None` if the body is none.
+/// Boundary between the parts of a form; `None` if the body is no form.
 pub fn boundary(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     if !header_text(headers, header::CONTENT_TYPE).is_some_and(|given| given.starts_with(FORM)) {
         return Ok(None);

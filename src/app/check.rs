@@ -1,4 +1,4 @@
-//! What would keep the service from starting or serving its models, found without serving.
+//! Faults that would keep the service from starting or serving its models, found without serving.
 
 use super::{hub, listen, listen_for_metrics, refuse_strangers};
 use crate::access::Keyring;

@@ -66,7 +66,7 @@ pub struct AuditArgs {
     scoring: ScoringArgs,
 }
 
-/// What becomes of an audit.
+/// Goal of an audit.
 pub enum AuditGoal<'a> {
     /// Its report is printed.
     Report,

@@ -133,7 +133,7 @@ fn separations(methods: &Value, width: Option<usize>) -> String {
     table.render(width)
 }
 
-/// What weights add to the same method without them; empty for a method without weights.
+/// Difference that weights make to the same method without them; empty for a method without weights.
 fn versus_baseline(versus: &Value) -> String {
     let (Some(delta), Some(baseline)) = (versus["delta"].as_f64(), versus["baseline"].as_str()) else {
         return String::new();

@@ -41,7 +41,7 @@ impl CutArgs {
     }
 }
 
-/// What was read of documents, in one line, and a line for each file that was skipped.
+/// Returns the counts of documents in one line, and a line for each file that was skipped.
 pub fn summary(tally: &PassageTally, skipped: &[String]) -> String {
     let DroppedCounts { gutenberg, front_matter, contents, page_lines, symbols, repeated } = tally.dropped;
     let dropped = [

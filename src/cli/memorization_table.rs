@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// The width that the name of a text may be cut to.
 const NAME: usize = 20;
 
-/// What it all shows, then a line a text, one for all of them, the same for the control, and what has no windows.
+/// The conclusion, then a line a text, one for all of them, the same for the control, and the texts without windows.
 pub fn render(report: &MemorizationReport, width: Option<usize>) -> String {
     let WindowShape { prefix, suffix, stride } = report.windows;
     let control = report.control.as_deref().unwrap_or_default();

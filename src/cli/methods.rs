@@ -64,7 +64,7 @@ fn own_parameters(entry: &MethodEntry) -> impl Iterator<Item = &ParameterEntry> 
     entry.parameters.iter().filter(|parameter| !["truncate", "pdr", "label"].contains(&parameter.name))
 }
 
-/// What a method needs beside the log-probabilities, which all need.
+/// Needs of a method beside the log-probabilities, which all need.
 fn needs(entry: &MethodEntry) -> String {
     let others = entry.needs.iter().filter(|need| **need != Access::LogProbabilities);
     let names: Vec<String> = others.map(|need| snake_case(need).replace('_', " ")).collect();

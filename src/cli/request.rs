@@ -90,7 +90,7 @@ pub async fn run(
     let body = read(file).with_context(|| file.display().to_string())?;
     let settings = Settings::load(config, &Overrides::default())?;
     telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
-    // What is no JSON is refused by the route, with the place.
+    // The route refuses malformed JSON, with the place.
     if let Ok(request) = serde_json::from_slice::<Value>(&body) {
         let model = request["model"].as_str();
         demo_model::check_model_of_request(&settings, !request["model"].is_null())?;

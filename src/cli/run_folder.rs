@@ -26,7 +26,7 @@ const METHODS: &str = "methods.csv";
 const LOG: &str = "log.txt";
 const STATISTICS: &str = "statistics";
 
-/// What was asked of an audit, as its folder keeps it.
+/// Request of an audit, as its folder keeps it.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {

@@ -1,4 +1,4 @@
-//! How many texts were scored, and the fault of the first that was not.
+//! Count of the texts scored, and the fault of the first that was not.
 
 use crate::samples::RecordPlace;
 use crate::table::ResultRow;

@@ -95,7 +95,7 @@ impl SampleSource {
     }
 }
 
-/// What the file system says of a file.
+/// Metadata of a file.
 ///
 /// # Errors
 /// Where it is not there, or is a folder.

@@ -34,7 +34,7 @@ pub enum RecordPlace {
     Passage(u64),
 }
 
-/// What was read of documents and what was left out, once all of it is read.
+/// Counts of the documents read and of the text left out, once all of it is read.
 #[derive(Clone, Debug, Default)]
 pub struct PassageReport(Arc<OnceLock<(PassageTally, Vec<String>)>>);
 

@@ -361,7 +361,7 @@ fn texts_are_cut_into_passages_that_score_reads() {
     assert_eq!(places, expected.map(|(name, offset, length)| (json!(name), json!(offset), json!(length))));
     let summary = String::from_utf8_lossy(&cut.stderr).into_owned();
     assert!(summary.contains("scan.pdf: it is a PDF") && summary.contains("pdftotext -layout"), "{summary}");
-    // What is printed is what is scored.
+    // The printed passages are scored as they are.
     let scored = lines(&run(&["score", "-", "--methods", "loss"], &cut.stdout));
     assert!(scored.iter().all(|line| line["scores"]["loss"].as_f64().unwrap() < 0.0));
     assert_eq!(scored.iter().map(place).collect::<Vec<_>>(), places);
@@ -449,7 +449,7 @@ fn the_demo_model_answers_only_where_it_is_named() {
     assert_eq!(said.lines().count(), 1, "{said}");
 }
 
-/// What a command prints, as a table.
+/// Output of a command as a table.
 fn table(arguments: &[&str], input: &[u8]) -> String {
     let output = run(&[arguments, &["--format", "table"]].concat(), input);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -88,7 +88,7 @@ fn check_sizes(archive: &mut ZipArchive<ByteSource>, limits: &ReadLimits) -> Res
         }
         let most = limits.entry.min(FILE);
         if entry.compression() == zip::CompressionMethod::Stored {
-            // What is stored has no more bytes than the archive says.
+            // A stored entry has no more bytes than the archive says.
             if entry.size() > most {
                 return Err(DocumentFault::TooLarge(most));
             }
