@@ -96,7 +96,7 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
     let (places, read): (Vec<_>, Vec<_>) = read.into_iter().unzip();
     let (samples, others): (Vec<_>, Vec<_>) = read.into_iter().map(|read| (read.sample, read.others)).unzip();
     let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
-    let (mut settings, options) = args.evidence.options(args.scoring.settings(config, &[&args.input.file])?)?;
+    let (mut settings, options) = args.evidence.options(args.scoring.settings(config, &args.input.files())?)?;
     if let Some(folder) = goal.folder() {
         settings.0.engine.disk_cache = Some(folder.statistics());
     }

@@ -1,6 +1,7 @@
 //! The texts of a corpus, one after another and in bounded memory, whatever kind of file they stand in.
 
 use super::input::ReaderArgs;
+use super::source::SAMPLES;
 use crate::samples::{InputFile, RecordPlace, records};
 use anyhow::{Context, Result, anyhow, bail};
 use std::io::Read;
@@ -12,9 +13,6 @@ const PIECE: usize = 16 << 10;
 
 /// Some editors begin a file with it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// The extensions of files that hold samples; other files are plain text.
-const SAMPLES: [&str; 6] = ["jsonl", "ndjson", "json", "csv", "tsv", "parquet"];
 
 /// A text, or a piece of one.
 #[derive(Debug, PartialEq, Eq)]

@@ -45,15 +45,15 @@ impl CutArgs {
 pub fn summary(tally: &PassageTally, skipped: &[String]) -> String {
     let DroppedCounts { gutenberg, front_matter, contents, page_lines, symbols, repeated } = tally.dropped;
     let dropped = [
-        (gutenberg.pieces, "header or licence of Project Gutenberg"),
+        (gutenberg.pieces, "headers and licences of Project Gutenberg"),
         (front_matter.pieces, "front matter"),
-        (contents.pieces, "table of contents"),
-        (page_lines.pieces, "header of a page"),
-        (symbols.pieces, "passage without letters"),
-        (repeated.pieces, "repeated passage"),
+        (contents.pieces, "tables of contents"),
+        (page_lines.pieces, "headers and footers of pages"),
+        (symbols.pieces, "passages with fewer letters than symbols"),
+        (repeated.pieces, "passages that repeat an earlier one"),
     ];
     let dropped: Vec<String> =
-        dropped.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        dropped.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what} ({count})")).collect();
     let left_out = if dropped.is_empty() { String::new() } else { format!("; left out: {}", dropped.join(", ")) };
     let [documents, passages] = [(tally.documents, "document"), (tally.passages, "passage")]
         .map(|(count, noun)| number_of(usize::try_from(count).unwrap_or(usize::MAX), noun));
@@ -71,8 +71,7 @@ mod tests {
         let mut tally = PassageTally { documents: 1, passages: 12, words: 900, ..PassageTally::default() };
         assert_eq!(summary(&tally, &[]), "1 document, 12 passages, 900 words\n");
         tally.dropped.repeated = DropCount { pieces: 2, words: 9 };
-        let expected =
-            "1 document, 12 passages, 900 words; left out: 2 repeated passage\nskipped: a\\u{7}: it is hidden\n";
+        let expected = "1 document, 12 passages, 900 words; left out: passages that repeat an earlier one (2)\nskipped: a\\u{7}: it is hidden\n";
         assert_eq!(summary(&tally, &["a\u{7}: it is hidden".to_owned()]), expected);
     }
 

@@ -78,7 +78,7 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     // A place that cannot be written is found now rather than after the tuning.
     let partial = partial(output).with_context(|| format!("cannot write {}", output.display()))?;
     let flags = ModelFlags { models: args.model.iter().cloned().collect(), ..ModelFlags::default() };
-    let (settings, named) = load_settings(&flags, config, &[&args.input.file])?;
+    let (settings, named) = load_settings(&flags, config, &args.input.files())?;
     simd::force_from_environment().map_err(anyhow::Error::msg)?;
     let texts = texts(&args)?;
     let id = named.first().map(String::as_str).or(settings.default_model());

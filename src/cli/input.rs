@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The texts of `score`, `audit` and `dataset`, and how they are read.
 #[derive(Args, Clone)]
@@ -90,6 +90,11 @@ fn delimiter(text: &str) -> Result<u8, String> {
 }
 
 impl InputArgs {
+    /// Returns all files and folders that are named.
+    pub fn files(&self) -> Vec<&Path> {
+        std::iter::once(&self.file).chain(&self.more).map(PathBuf::as_path).collect()
+    }
+
     /// Finds what is to be read, on the Hub too.
     pub fn source(&self) -> Result<SampleSource> {
         self.reader.cut.given()?;

@@ -66,7 +66,7 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     };
     let models = args.model.iter().cloned().collect();
     let flags = ModelFlags { models, reference: None, dtype: args.dtype, adapters: args.adapter };
-    let (settings, named) = load_settings(&flags, config, &[&args.input.file])?;
+    let (settings, named) = load_settings(&flags, config, &args.input.files())?;
     let scorer = app::make_scorer(&settings, app::hub())?;
     let model = scorer.pool().find(named.first().map(String::as_str))?.id.clone();
     let request = MemorizationRequest { model, windows, control };

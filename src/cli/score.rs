@@ -48,7 +48,7 @@ struct ReadText {
 
 /// Scores a file.
 pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
-    let settings = args.scoring.settings(config, &[&args.input.file])?;
+    let settings = args.scoring.settings(config, &args.input.files())?;
     let input = args.input.clone();
     let source = tokio::task::spawn_blocking(move || input.source()).await??;
     let size = source.size();

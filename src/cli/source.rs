@@ -2,12 +2,16 @@
 
 use crate::app;
 use crate::samples::{FileRecords, ReadError, ReadOptions, records_of_documents, records_of_files};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 use lm::hub::{DatasetSplit, DownloadProgress};
 use sha2::{Digest, Sha256};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// The extensions of files that hold samples; other files are plain text.
+pub const SAMPLES: [&str; 6] = ["jsonl", "ndjson", "json", "csv", "tsv", "parquet"];
 
 /// Prefix of the name of a split on the Hub.
 const HUB: &str = "hub:";
@@ -33,7 +37,13 @@ impl SampleSource {
     /// Where there is no such file or split, or the download fails.
     pub fn open(name: &Path, more: &[PathBuf]) -> Result<Self> {
         if !more.is_empty() || name.is_dir() {
-            let files = std::iter::once(name.to_owned()).chain(more.iter().cloned()).collect();
+            let files: Vec<PathBuf> = std::iter::once(name.to_owned()).chain(more.iter().cloned()).collect();
+            let is_of_samples = |file: &&PathBuf| {
+                file.extension().and_then(OsStr::to_str).is_some_and(|extension| SAMPLES.contains(&extension))
+            };
+            if let Some(file) = files.iter().find(is_of_samples) {
+                bail!("{} is a file of samples, which is read alone; several files are documents", file.display());
+            }
             return Ok(Self { files, size: None, are_documents: true });
         }
         let files = match name.to_str().and_then(|name| name.strip_prefix(HUB)) {
@@ -51,7 +61,7 @@ impl SampleSource {
             // A pipe has no size, and is read only once.
             let bytes = match file == Path::new("-") {
                 true => None,
-                false => Some(metadata(file)?).filter(std::fs::Metadata::is_file).map(|data| data.len()),
+                false => Some(std::fs::metadata(file)?).filter(std::fs::Metadata::is_file).map(|data| data.len()),
             };
             size = size.zip(bytes).map(|(sum, bytes)| sum.saturating_add(bytes));
         }
@@ -93,19 +103,4 @@ impl SampleSource {
         }
         Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
-}
-
-/// Metadata of a file.
-///
-/// # Errors
-/// Where it is not there, or is a folder.
-pub fn metadata(file: &Path) -> Result<std::fs::Metadata> {
-    let metadata = std::fs::metadata(file)?;
-    ensure!(!metadata.is_dir(), "it is a folder; make samples of the texts in it: {}", command_of_texts(file));
-    Ok(metadata)
-}
-
-/// The command that makes samples of plain texts.
-fn command_of_texts(path: &Path) -> String {
-    format!("`pdr-audit texts {} --cut 128 --output passages.ndjson`", path.display())
 }

@@ -268,6 +268,7 @@ fn mistakes_about_files_are_told_with_what_to_do() {
         ("score books --cut 8 --overlap 8", &[], 1, "--cut, --overlap"),
         ("score books", &[], 0, "skipped: scan.pdf: it is a PDF"),
         ("score novel.txt books/scan.pdf", &[], 1, "it is a PDF, which has pages and no text"),
+        ("score texts.jsonl novel.txt", &[], 1, "texts.jsonl is a file of samples, which is read alone"),
         ("score latin.txt", &[], 1, "which is not UTF-8; convert it (`iconv -f ISO-8859-1 -t UTF-8`"),
         ("memorization bare", &[], 1, "bare: there are no texts"),
         (
