@@ -23,6 +23,18 @@ pub fn preference(headers: &HeaderMap, media: &str) -> Option<Preference> {
     (closest.quality > 0.0).then_some(closest)
 }
 
+/// Names by which clients know lines of JSON; the first is ours.
+pub const NDJSON: [&str; 3] = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
+pub const CSV: &str = "text/csv";
+/// The media type of CSV as it is sent.
+pub const CSV_UTF8: &str = "text/csv; charset=utf-8";
+
+/// Returns the format that the client prefers, or `None` if it accepts none. Ties go to the first.
+pub fn preferred<F>(headers: &HeaderMap, formats: impl IntoIterator<Item = (&'static str, F)>) -> Option<F> {
+    let wanted = formats.into_iter().filter_map(|(media, format)| Some((preference(headers, media)?, format)));
+    wanted.reduce(|one, other| if other.0 > one.0 { other } else { one }).map(|(_, format)| format)
+}
+
 /// True if the header accepts gzip explicitly and does not prefer `identity`.
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(header::ACCEPT_ENCODING).into_iter().filter_map(|line| line.to_str().ok());

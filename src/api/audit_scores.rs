@@ -1,7 +1,7 @@
 //! The scores of an audit's samples as lines of JSON, as CSV or as Parquet. They are written block by block as they are sent, and
 //! compressed away from the threads that serve connections.
 
-use super::accept::{preference, takes_gzip};
+use super::accept::{CSV, CSV_UTF8, NDJSON, preferred, takes_gzip};
 use super::problem::Problem;
 use super::sample_line::{LEADING, SampleLine, TRAILING, column_name};
 use crate::audits::{AuditError, ScoreHeader, ScoreReader, ScoredRow, StoredScores};
@@ -17,9 +17,6 @@ use futures::stream;
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// The names by which clients know lines of JSON; the first is ours.
-const NDJSON: [&str; 3] = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
-const CSV: &str = "text/csv";
 pub const PARQUET: &str = "application/vnd.apache.parquet";
 
 /// Blocks of rows that are held in memory and written as one group of a Parquet file.
@@ -54,10 +51,10 @@ type WriteLines = fn(scores: &StoredScores, rows: &[ScoredRow], first: usize) ->
 
 /// The scores in the format that the client prefers, written as they are read.
 pub async fn respond(scores: StoredScores, headers: &HeaderMap) -> Result<Response, Problem> {
-    let format = preferred(headers).ok_or_else(|| Problem::not_acceptable(&[NDJSON[0], CSV, PARQUET]))?;
+    let format = preferred(headers, formats()).ok_or_else(|| Problem::not_acceptable(&[NDJSON[0], CSV, PARQUET]))?;
     let (media, write): (_, WriteLines) = match format {
         ScoresFormat::Ndjson => (NDJSON[0], ndjson),
-        ScoresFormat::Csv => ("text/csv; charset=utf-8", csv),
+        ScoresFormat::Csv => (CSV_UTF8, csv),
         ScoresFormat::Parquet => {
             let writer = ParquetWriter::new(Vec::new(), table(&scores).await?).map_err(Problem::internal)?;
             let body = body(scores, RowWriter::Parquet(writer));
@@ -76,12 +73,10 @@ pub async fn respond(scores: StoredScores, headers: &HeaderMap) -> Result<Respon
     Ok(response)
 }
 
-/// Returns the format that the client prefers, or `None` if it accepts none. Ties go to the first of NDJSON, CSV and Parquet.
-fn preferred(headers: &HeaderMap) -> Option<ScoresFormat> {
-    let ndjson = NDJSON.map(|media| (media, ScoresFormat::Ndjson));
-    let formats = ndjson.into_iter().chain([(CSV, ScoresFormat::Csv), (PARQUET, ScoresFormat::Parquet)]);
-    let wanted = formats.filter_map(|(media, format)| Some((preference(headers, media)?, format)));
-    wanted.reduce(|one, other| if other.0 > one.0 { other } else { one }).map(|(_, format)| format)
+/// The formats by their media types.
+fn formats() -> impl Iterator<Item = (&'static str, ScoresFormat)> {
+    let ndjson = NDJSON.map(|media| (media, ScoresFormat::Ndjson)).into_iter();
+    ndjson.chain([(CSV, ScoresFormat::Csv), (PARQUET, ScoresFormat::Parquet)])
 }
 
 fn body(scores: StoredScores, writer: RowWriter) -> Body {
@@ -233,8 +228,8 @@ mod tests {
         ];
         for (accept, format) in cases {
             let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]);
-            assert_eq!(preferred(&headers), format, "{accept}");
+            assert_eq!(preferred(&headers, super::formats()), format, "{accept}");
         }
-        assert_eq!(preferred(&HeaderMap::new()), Some(ScoresFormat::Ndjson));
+        assert_eq!(preferred(&HeaderMap::new(), super::formats()), Some(ScoresFormat::Ndjson));
     }
 }

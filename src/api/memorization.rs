@@ -9,8 +9,8 @@ use super::state::ApiState;
 use crate::datasets::Sample;
 use crate::jobs::Submission;
 use crate::memorization::{
-    MemorizationError, MemorizationKind, MemorizationReport, MemorizationRequest, MemorizationSubject, WindowScorer,
-    WindowShape, WorkText,
+    MemorizationError, MemorizationKind, MemorizationReport, MemorizationRequest, MemorizationSubject, WindowPasses,
+    WindowScorer, WindowShape, WorkText,
 };
 use crate::scorer::ScorerError;
 use crate::store::DatasetRow;
@@ -45,6 +45,9 @@ pub struct MemorizationJobProgress {
     /// All windows; absent before they are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     total_windows: Option<usize>,
+    /// Tokens of all forward passes; absent before they are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_tokens: Option<usize>,
 }
 
 impl JobResource for MemorizationKind {
@@ -69,7 +72,7 @@ impl JobResource for MemorizationKind {
             "suffix": 8,
             "stride": 4
         }"#,
-        progress: "`done` and `total` texts and, once they are counted, `windows` and `total_windows`",
+        progress: "`done` and `total` texts and, once they are counted, `windows`, `total_windows` and `total_tokens`",
         cancellation: None,
         deletion: None,
     };
@@ -103,7 +106,7 @@ impl JobResource for MemorizationKind {
 
 /// Refuses windows that do not fit the model, where it is open by now; otherwise the job finds out.
 async fn check_fit(state: &ApiState, request: &MemorizationRequest) -> Result<(), Problem> {
-    let fit = async { WindowScorer::open(&state.scorer, &request.model).await?.check(request.windows).await };
+    let fit = async { WindowScorer::open(&state.scorer, &request.model).await?.layout(request.windows).await };
     match tokio::time::timeout(FIT_TIME, fit).await {
         Ok(Err(MemorizationError::Scorer(error @ ScorerError::Masked(_)))) => Err(error.into()),
         Ok(Err(error @ MemorizationError::WindowTooLong { .. })) => Err(Problem::fault("/prefix", error.to_string())),
@@ -139,6 +142,12 @@ pub struct MemorizationBody {
     /// Tokens from the start of a window to that of the next; 10 if left out.
     #[schema(value_type = Option<usize>, minimum = 1)]
     stride: Option<Shaped<usize>>,
+    /// Forward passes of overlapping windows; `shared` if left out.
+    #[schema(value_type = Option<WindowPasses>)]
+    passes: Option<Shaped<WindowPasses>>,
+    /// True to have the text of each longest run in the report; false if left out.
+    #[schema(value_type = Option<bool>)]
+    run_text: Option<Shaped<bool>>,
     /// Maximum time from submission to the end, in seconds; the job fails after it. No limit if left out.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
     timeout_seconds: Option<Shaped<u64>>,
@@ -184,10 +193,19 @@ impl JobBody for MemorizationBody {
         if control.as_ref().is_some_and(Vec::is_empty) {
             faults.push("/control", "the list is empty; without a control, leave it out");
         }
-        let windows = shape(self.prefix, self.suffix, self.stride, &mut faults);
+        let default = WindowShape::default();
+        let mut number = |pointer, value, default| check::shaped(pointer, value, &mut faults).unwrap_or(default);
+        let windows = WindowShape {
+            prefix: number("/prefix", self.prefix, default.prefix),
+            suffix: number("/suffix", self.suffix, default.suffix),
+            stride: number("/stride", self.stride, default.stride),
+            passes: check::shaped("/passes", self.passes, &mut faults).unwrap_or_default(),
+        };
+        faults.extend_below("", windows.faults());
+        let run_text = check::shaped("/run_text", self.run_text, &mut faults).unwrap_or_default();
         let timeout = request::timeout(self.timeout_seconds, &mut faults);
         let (model, control) = (model.unwrap_or_default(), control.unwrap_or_default());
-        let request = MemorizationRequest { model, windows, control };
+        let request = MemorizationRequest { model, windows, run_text, control };
         let sample = |WorkText { id, text }| Sample { id, text, ..Sample::default() };
         let texts = works(self.texts, "texts")?.map(|texts| texts.into_iter().map(sample).collect());
         let submitted = JobSamples::from_field("texts", texts, self.dataset, dataset, &mut faults)?;
@@ -195,24 +213,6 @@ impl JobBody for MemorizationBody {
         faults.finish()?;
         Ok(Submission { request, name: None, samples: submitted.samples, idempotency_key: None, timeout })
     }
-}
-
-/// The windows, with the defaults where nothing else is asked for.
-fn shape(
-    prefix: Option<Shaped<usize>>,
-    suffix: Option<Shaped<usize>>,
-    stride: Option<Shaped<usize>>,
-    faults: &mut RequestFaults,
-) -> WindowShape {
-    let default = WindowShape::default();
-    let mut number = |pointer, value, default| check::shaped(pointer, value, faults).unwrap_or(default);
-    let shape = WindowShape {
-        prefix: number("/prefix", prefix, default.prefix),
-        suffix: number("/suffix", suffix, default.suffix),
-        stride: number("/stride", stride, default.stride),
-    };
-    faults.extend_below("", shape.faults());
-    shape
 }
 
 fn works(list: Option<List<WorkInput>>, elements: &str) -> Result<Option<Vec<WorkText>>, Problem> {

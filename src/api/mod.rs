@@ -28,6 +28,7 @@ mod in_flight;
 mod jobs;
 mod membership_tests;
 mod memorization;
+mod memorization_map;
 mod middleware;
 mod model_view;
 mod models;

@@ -5,7 +5,8 @@ use super::problem::responses;
 use super::route_rules::{self, operations};
 use super::state::{ApiState, RouterState};
 use super::{
-    audit_comparison, audits, datasets, docs, health, middleware, models, plain_schemas, plans, score, token_stats,
+    audit_comparison, audits, datasets, docs, health, memorization_map, middleware, models, plain_schemas, plans,
+    score, token_stats,
 };
 use crate::telemetry;
 use axum::middleware::from_fn_with_state;
@@ -47,6 +48,7 @@ pub(super) fn routes(kinds: &JobKinds) -> OpenApiRouter<RouterState> {
         .routes(routes!(score::score))
         .routes(routes!(token_stats::token_stats))
         .routes(routes!(audits::scores))
+        .routes(routes!(memorization_map::map))
         .routes(routes!(audit_comparison::compare))
         .routes(routes!(plans::submit))
         .routes(routes!(datasets::upload, datasets::list))

@@ -10,21 +10,24 @@ use crate::app;
 use crate::config::{Dtype, ModelFlags, Settings};
 use crate::datasets::{Sample, SampleBlocks, SampleTotals};
 use crate::memorization::{
-    self, MemorizationError, MemorizationProgress, MemorizationReport, MemorizationRequest, WindowScorer, WindowShape,
-    WorkText,
+    self, MapFormat, MemorizationError, MemorizationProgress, MemorizationReport, MemorizationRequest, PassCost,
+    WindowPasses, WindowScorer, WindowShape, WorkText,
 };
+use crate::new_file::NewFile;
 use crate::scorer::Scorer;
 use crate::wire::number_of;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use documents::{Cut, MAX_WORDS};
+use std::cell::Cell;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct MemorizationArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Texts like those of FILE that the model cannot have seen, read in the same way.
+    /// Texts like those of FILE that the model cannot have seen, read in the same way: a file, or a folder of works.
     #[arg(long, value_name = "FILE", help_heading = "Texts")]
     control: Option<PathBuf>,
     /// Tokens of a window that the model is given.
@@ -36,8 +39,18 @@ pub struct MemorizationArgs {
     /// Tokens from the beginning of a window to that of the next.
     #[arg(long, value_name = "NUMBER", help_heading = "Windows", default_value_t = WindowShape::default().stride)]
     stride: usize,
+    /// Forward passes of overlapping windows: `shared`, where a window is given up to twice --prefix tokens, or `separate`, where each
+    /// is a pass of its own and is given exactly --prefix tokens.
+    #[arg(long, value_name = "PASSES", help_heading = "Windows", value_parser = variant::<WindowPasses>(), default_value = "shared")]
+    passes: WindowPasses,
     #[command(flatten)]
     report: ReportArgs,
+    /// File to write all windows to, along each text: `.csv` or `.ndjson`.
+    #[arg(long, value_name = "FILE", help_heading = "Output", value_parser = map_file)]
+    map: Option<MapFile>,
+    /// Have the text of each longest run in the report.
+    #[arg(long, help_heading = "Output")]
+    run_text: bool,
     /// Model to ask: the id of a configured model, a directory, or a repository on the Hub as in
     /// `EleutherAI/pythia-160m@REVISION`; by default the default model of the settings.
     #[arg(long, help_heading = "Model")]
@@ -51,9 +64,41 @@ pub struct MemorizationArgs {
     adapter: Vec<String>,
 }
 
+/// File that a map is written to.
+#[derive(Clone, Debug)]
+struct MapFile {
+    path: PathBuf,
+    format: MapFormat,
+}
+
+fn map_file(path: &str) -> Result<MapFile, String> {
+    let path = PathBuf::from(path);
+    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+    match extension.as_ref().and_then(|extension| extension.to_str()) {
+        Some("csv") => Ok(MapFile { path, format: MapFormat::Csv }),
+        Some("ndjson" | "jsonl") => Ok(MapFile { path, format: MapFormat::Ndjson }),
+        _ => Err("expected a file that ends in .csv, .ndjson or .jsonl".to_owned()),
+    }
+}
+
+impl MapFile {
+    /// Begins the file, so that a file that cannot be written is known before anything is scored.
+    fn create(&self) -> Result<NewFile> {
+        NewFile::create(&self.path).with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    fn write(&self, file: NewFile, report: &MemorizationReport) -> Result<()> {
+        let mut out = BufWriter::new(file.file());
+        out.write_all(self.format.header().as_bytes())?;
+        self.format.write(report.map(), &mut out)?;
+        drop(out);
+        file.complete().with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
 /// Measures the texts of a file.
 pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
-    let windows = WindowShape { prefix: args.prefix, suffix: args.suffix, stride: args.stride };
+    let windows = WindowShape { prefix: args.prefix, suffix: args.suffix, stride: args.stride, passes: args.passes };
     if let [fault, ..] = &*windows.faults() {
         bail!("--{}: {}", fault.pointer.trim_start_matches('/'), fault.detail);
     }
@@ -69,13 +114,18 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     let (settings, named) = load_settings(&flags, config, &args.input.files())?;
     let scorer = app::make_scorer(&settings, app::hub())?;
     let model = scorer.pool().find(named.first().map(String::as_str))?.id.clone();
-    let request = MemorizationRequest { model, windows, control };
+    let request = MemorizationRequest { model, windows, run_text: args.run_text, control };
     if let Some(fault) = request.texts_fault(&totals) {
         bail!("{}: {fault}", args.input.file.display());
     }
+    let map = args.map.as_ref().map(|map| Ok::<_, anyhow::Error>((map, map.create()?))).transpose()?;
     let report = report(&request, texts, &settings, &scorer).await;
     scoring_args::finish(&scorer).await;
-    args.report.print(&report?, memorization_table::render)
+    let report = report?;
+    if let Some((map, file)) = map {
+        map.write(file, &report)?;
+    }
+    args.report.print(&report, memorization_table::render)
 }
 
 /// Loads the model, and asks it.
@@ -92,11 +142,21 @@ async fn report(
     let sample = |WorkText { id, text }| Sample { id, text, ..Sample::default() };
     let samples = SampleBlocks::Memory(texts.into_iter().map(sample).collect());
     let progress = Progress::new(None);
-    let show = |MemorizationProgress { windows, total_windows, .. }: MemorizationProgress| {
+    let told = Cell::new(false);
+    let show = |MemorizationProgress { windows, total_windows, cost, .. }: MemorizationProgress| {
+        if !told.replace(true) {
+            progress.suspend(|| eprintln!("{}", estimate(total_windows, cost)));
+        }
         progress.set_length(total_windows as u64);
         progress.show(Some(windows as u64), format!("{windows} of {}", number_of(total_windows, "window")));
     };
     memorization::run(request, &samples, &target, show).await.map_err(explained)
+}
+
+/// The line about the work, before it begins.
+fn estimate(windows: usize, cost: PassCost) -> String {
+    let (windows, tokens) = (number_of(windows, "window"), number_of(cost.tokens, "token"));
+    format!("{windows}; forward passes take {tokens}, {:.1} for each token of the texts", cost.passes_over_texts)
 }
 
 /// A failure as the command line tells it.

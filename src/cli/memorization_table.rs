@@ -1,66 +1,116 @@
-//! The report of a memorization job for people: what it shows first, then a line a text.
+//! The report of a memorization job for people: what it shows first, then a line a text and a strip along it.
 
 use super::report_format::wrapped;
 use super::text_table::{TextColumn, TextTable};
-use crate::memorization::{ExtractionSummary, MemorizationReport, TextExtraction, WindowShape};
+use crate::memorization::{
+    ExtractionSummary, ExtractionWindow, LEAST_PROBABILITY, MemorizationReport, TextExtraction, WindowPasses,
+    WindowShape,
+};
 use crate::wire::number_of;
 use std::fmt::Write;
 
 /// The width that the name of a text may be cut to.
 const NAME: usize = 20;
+/// Cells of a strip.
+const STRIP: usize = 60;
+/// Maximum number of strips.
+const STRIPS: usize = 10;
 
-/// The conclusion, then a line a text, one for all of them, the same for the control, and the texts without windows.
+/// The conclusion, then a line a text, one for all of them, the same for the control, strips, and the texts without windows.
 pub fn render(report: &MemorizationReport, width: Option<usize>) -> String {
-    let WindowShape { prefix, suffix, stride } = report.windows;
+    let WindowShape { prefix, suffix, stride, passes } = report.windows;
     let control = report.control.as_deref().unwrap_or_default();
     let mut out = format!("{}\n", wrapped(&report.summary.reading, width));
     let (id, texts) = (&report.model.id, number_of(report.texts.len(), "text"));
+    let passes = if passes == WindowPasses::Separate { ", each a pass of its own" } else { "" };
     // Writing to a String cannot fail.
     let _ = write!(out, "{id}: {texts}, {} of the control; ", control.len());
-    let _ = writeln!(out, "windows of {prefix} + {suffix} tokens, one every {stride}\n");
-    let numbers = ["windows", "greedy", "coverage", "largest log p", "tries for 1/2"].map(TextColumn::numbers);
+    let _ = writeln!(out, "windows of {prefix} + {suffix} tokens, one every {stride}{passes}\n");
+    let has_p_values = report.summary.known_works.is_some();
+    let numbers = ["windows", "greedy", "coverage", "longest run", "largest log p"].into_iter();
+    let numbers = numbers.chain(has_p_values.then_some("p-value")).chain(["tries for 1/2"]).map(TextColumn::numbers);
     let mut table = TextTable::new([TextColumn::words("text").cut_to(NAME)].into_iter().chain(numbers));
-    add(&mut table, &report.texts, "all texts", &report.summary.texts);
+    add(&mut table, &report.texts, ("all texts", &report.summary.texts), has_p_values);
     if let Some(summary) = &report.summary.control {
-        add(&mut table, control, "control", summary);
+        add(&mut table, control, ("control", summary), has_p_values);
     }
     out.push_str(&table.render(width));
+    out.push_str(&strips(&report.texts));
     for (kind, texts) in [("", report.texts.as_slice()), ("control: ", control)] {
         for (text, error) in texts.iter().filter_map(|text| Some((text, text.error.as_ref()?))) {
             let fault = format!("{kind}{}: {}: {}", name(text), error.code, error.detail);
             let _ = write!(out, "\n{}", wrapped(&fault, width));
+        }
+        for (text, run) in texts.iter().filter_map(|text| Some((text, text.longest_run.as_ref()?.text.as_ref()?))) {
+            let run = format!("{kind}{}, longest run: {run}", name(text));
+            let _ = write!(out, "\n{}", wrapped(&run, width));
         }
     }
     out
 }
 
 /// The lines of some texts, and the one of all of them.
-fn add(table: &mut TextTable, texts: &[TextExtraction], all: &str, summary: &ExtractionSummary) {
+fn add(
+    table: &mut TextTable,
+    texts: &[TextExtraction],
+    (all, summary): (&str, &ExtractionSummary),
+    has_p_values: bool,
+) {
     for text in texts.iter().filter(|text| !text.windows.is_empty()) {
-        let tries = text.windows.iter().filter_map(|window| window.tries_for_half).min();
-        let cells = cells(text.windows.len(), text.greedy_windows, text.coverage, text.largest_log_p, tries);
-        table.add([name(text)].into_iter().chain(cells));
+        let summary = ExtractionSummary::new(std::slice::from_ref(text));
+        table.add([name(text)].into_iter().chain(cells(&summary, has_p_values.then_some(text.p_value))));
     }
-    let ExtractionSummary { windows, greedy_windows, coverage, largest_log_p, tries_for_half, .. } = *summary;
-    let cells = cells(windows, greedy_windows, coverage, largest_log_p, tries_for_half);
-    table.add([all.to_owned()].into_iter().chain(cells));
+    table.add([all.to_owned()].into_iter().chain(cells(summary, has_p_values.then_some(None))));
 }
 
-fn cells(
-    windows: usize,
-    greedy: usize,
-    coverage: Option<f64>,
-    largest: Option<f64>,
-    tries: Option<u64>,
-) -> [String; 5] {
-    let none = || "-".to_owned();
-    [
+/// The numbers of a line; `p_value` is `None` where there is no such column.
+fn cells(summary: &ExtractionSummary, p_value: Option<Option<f64>>) -> impl Iterator<Item = String> {
+    let ExtractionSummary { windows, greedy_windows, coverage, longest_run, largest_log_p, tries_for_half, .. } =
+        *summary;
+    let or_dash = |cell: Option<String>| cell.unwrap_or_else(|| "-".to_owned());
+    let numbers = [
         windows.to_string(),
-        greedy.to_string(),
-        coverage.map_or_else(none, |coverage| format!("{:.1} %", coverage * 100.0)),
-        largest.map_or_else(none, |largest| format!("{largest:.2}")),
-        tries.map_or_else(none, |tries| tries.to_string()),
-    ]
+        greedy_windows.to_string(),
+        or_dash(coverage.map(|coverage| format!("{:.1} %", coverage * 100.0))),
+        or_dash(longest_run.map(|tokens| tokens.to_string())),
+        or_dash(largest_log_p.map(|largest| format!("{largest:.2}"))),
+    ];
+    let p_value = p_value.map(|p_value| or_dash(p_value.map(|p_value| format!("{p_value:.4}"))));
+    numbers.into_iter().chain(p_value).chain([or_dash(tries_for_half.map(|tries| tries.to_string()))])
+}
+
+/// Of each of the first texts a line that shows where its probable windows are; nothing if no text has one.
+fn strips(texts: &[TextExtraction]) -> String {
+    let texts = || texts.iter().filter(|text| !text.windows.is_empty()).take(STRIPS);
+    if !texts().any(|text| text.windows.iter().any(ExtractionWindow::is_covered)) {
+        return String::new();
+    }
+    let mut out = format!(
+        "\n  along the text: \u{2588} greedy, \u{2593} p from {LEAST_PROBABILITY}, \u{2592} p from 1e-10, \u{2591} less\n"
+    );
+    for text in texts() {
+        let _ = writeln!(out, "  {}  {}", strip(text), name(text));
+    }
+    out
+}
+
+/// The most probable window of each part of a text.
+fn strip(text: &TextExtraction) -> String {
+    let mut cells = [0; STRIP];
+    for window in &text.windows {
+        let level = match window {
+            window if window.greedy => 4,
+            window if window.is_covered() => 3,
+            window if window.log_p >= 1e-10f64.ln() => 2,
+            _ => 1,
+        };
+        let cell = |place: usize| (place * STRIP / text.characters.max(1)).min(STRIP - 1);
+        let shown = cells.get_mut(cell(window.suffix_start)..=cell(window.end.saturating_sub(1)));
+        for cell in shown.into_iter().flatten() {
+            *cell = level.max(*cell);
+        }
+    }
+    cells.map(|level| [' ', '\u{2591}', '\u{2592}', '\u{2593}', '\u{2588}'][level]).iter().collect()
 }
 
 /// The id of a text, or its place.

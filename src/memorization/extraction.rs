@@ -4,6 +4,7 @@
 //! (Carlini et al. 2021 and 2023), or with the probability `p` that sampling gives it (Hayes et al. 2025), so that n tries give
 //! it at least once with probability `1 - (1 - p)^n`.
 
+use super::greedy_run::GreedyRun;
 use crate::datasets::SampleId;
 use crate::scorer::TextError;
 use mia::TokenStats;
@@ -25,7 +26,10 @@ pub struct ExtractionWindow {
     pub suffix_start: usize,
     /// End of the window, exclusive.
     pub end: usize,
-    /// The log-probability of the suffix given the prefix, in nats: that with which sampling at temperature 1 gives it.
+    /// Tokens that the model was given before the suffix, where they are more than `prefix`, since the window shares a pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<usize>,
+    /// The log-probability of the suffix given the tokens before it, in nats: that with which sampling at temperature 1 gives it.
     pub log_p: f64,
     /// True if every token of the suffix is the most probable one, or as probable.
     pub greedy: bool,
@@ -40,22 +44,29 @@ pub struct WindowPlace {
     pub start: usize,
     pub suffix_start: usize,
     pub end: usize,
+    /// Tokens given before the suffix, where they are more than the prefix.
+    pub given: Option<usize>,
 }
 
 impl ExtractionWindow {
     /// Creates the window at `place`, whose suffix has these statistics; `None` if they are no finite numbers.
     pub fn new(place: WindowPlace, suffix: &[TokenStats]) -> Option<Self> {
-        let WindowPlace { start, suffix_start, end } = place;
+        let WindowPlace { start, suffix_start, end, given } = place;
         let log_p: f64 = suffix.iter().map(|token| token.lp).sum();
-        let greedy = suffix.iter().all(|token| token.lp == token.max_lp);
+        let greedy = suffix.iter().all(is_greedy);
         let tries_for_half = tries_for_half(log_p);
-        log_p.is_finite().then_some(Self { start, suffix_start, end, log_p, greedy, tries_for_half })
+        log_p.is_finite().then_some(Self { start, suffix_start, end, given, log_p, greedy, tries_for_half })
     }
 
     /// Returns true if the suffix is probable enough for the window to count in the coverage.
     pub fn is_covered(&self) -> bool {
         self.log_p >= LEAST_PROBABILITY.ln()
     }
+}
+
+/// Returns true if the token is the most probable one, or as probable.
+pub fn is_greedy(token: &TokenStats) -> bool {
+    token.lp == token.max_lp
 }
 
 /// The smallest n with `1 - (1 - p)^n >= 1/2`, which is `ln(1/2) / ln(1 - p)` rounded up; none above 2^53.
@@ -91,6 +102,14 @@ pub struct TextExtraction {
     /// The largest of its windows' `log_p`; absent without windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest_log_p: Option<f64>,
+    /// The longest passage whose every token is the most probable one after the tokens before it in its pass, at least `prefix`
+    /// many; absent without such a token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_run: Option<GreedyRun>,
+    /// The share of the works, this one and those of the control, whose largest `log_p` over `known_works.windows_per_work`
+    /// disjoint windows is at least as large as that of this text; absent in the control and without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
     /// In order of the text.
     pub windows: Vec<ExtractionWindow>,
     /// Why it has no windows: `too_short`, `too_long`, `untokenizable` or `non_finite`.
@@ -170,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_window_is_greedy_where_every_token_is_the_most_probable_one() {
-        let place = WindowPlace { start: 3, suffix_start: 7, end: 9 };
+        let place = WindowPlace { start: 3, suffix_start: 7, end: 9, given: None };
         let window = |tokens: &[TokenStats]| ExtractionWindow::new(place, tokens);
         let greedy = window(&[token(-0.5, -0.5), token(-0.25, -0.25)]).unwrap();
         assert_eq!((greedy.log_p, greedy.greedy, greedy.tries_for_half), (-0.75, true, Some(2)));
@@ -183,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_window_counts_from_one_in_a_thousand_on() {
-        let place = WindowPlace { start: 0, suffix_start: 1, end: 2 };
+        let place = WindowPlace { start: 0, suffix_start: 1, end: 2, given: None };
         let covered = |lp| ExtractionWindow::new(place, &[token(lp, -0.1)]).unwrap().is_covered();
         assert_eq!([0.001f64.ln(), -6.9, -6.91, -7.0].map(covered), [true, true, false, false]);
     }
@@ -193,7 +212,7 @@ mod tests {
         let mut text = TextExtraction { characters: 20, ..TextExtraction::default() };
         for lp in [-0.5, f64::NAN, -0.5] {
             let token = TokenStats { lp, mu: -1.0, var: 1.0, max_lp: -0.5 };
-            text.add(WindowPlace { start: 0, suffix_start: 5, end: 10 }, &[token]);
+            text.add(WindowPlace { start: 0, suffix_start: 5, end: 10, given: None }, &[token]);
         }
         let text = text.summed_up();
         assert_eq!((text.windows.len(), text.coverage, text.largest_log_p), (0, None, None));
@@ -206,6 +225,7 @@ mod tests {
             start,
             suffix_start: start,
             end,
+            given: None,
             log_p,
             greedy: false,
             tries_for_half: None,

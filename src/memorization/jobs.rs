@@ -40,13 +40,13 @@ impl JobKind for MemorizationKind {
         let target = WindowScorer::open(&scorer, &job.request.model).await?;
         job.local.set_numerics(target.numerics());
         let progress = |progress: MemorizationProgress| {
-            let MemorizationProgress { texts, windows, total_windows } = progress;
-            job.local.set_note(Some(json!({ "windows": windows, "total_windows": total_windows }).to_string()));
+            let MemorizationProgress { texts, windows, total_windows, cost } = progress;
+            let note = json!({ "windows": windows, "total_windows": total_windows, "total_tokens": cost.tokens });
+            job.local.set_note(Some(note.to_string()));
             job.local.set_done(texts);
         };
         let report = run(&job.request, &job.samples, &target, progress).await?;
-        let summaries = std::iter::once(&report.summary.texts).chain(&report.summary.control);
-        let tokens = summaries.map(|summary| summary.windows).sum::<usize>() * report.windows.tokens();
+        let tokens = report.cost.tokens;
         encoded(move || Ok(JobOutput { report: serde_json::to_string(&report)?, tokens, ..JobOutput::default() })).await
     }
 }

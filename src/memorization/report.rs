@@ -1,9 +1,13 @@
 //! Report of a memorization job.
 
 use super::extraction::{LEAST_PROBABILITY, TextExtraction, covered_characters, share, tries_for_half};
-use super::request::WindowShape;
+use super::known_works::KnownWorks;
+use super::passes::PassCost;
+use super::request::{WindowPasses, WindowShape};
 use crate::pool::ModelInfo;
+use crate::wire::number_of;
 use serde::{Deserialize, Serialize};
+use std::fmt::Write;
 use utoipa::ToSchema;
 
 /// Report of a memorization job.
@@ -13,6 +17,8 @@ pub struct MemorizationReport {
     pub model: ModelInfo,
     /// Windows of the texts.
     pub windows: WindowShape,
+    /// Passes that score them.
+    pub cost: PassCost,
     /// The probability from which a window counts in `coverage`.
     pub least_probability: f64,
     /// The texts and the control beside each other.
@@ -32,6 +38,9 @@ pub struct ExtractionSummaries {
     /// All texts of the control together; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ExtractionSummary>,
+    /// The texts of the control as works that the texts' `p_value` is computed among; absent without windows of both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_works: Option<KnownWorks>,
     /// Reading of these numbers: what they show, and what they do not.
     pub reading: String,
 }
@@ -42,13 +51,18 @@ impl MemorizationReport {
     pub fn new(
         model: ModelInfo,
         windows: WindowShape,
-        texts: Vec<TextExtraction>,
+        cost: PassCost,
+        mut texts: Vec<TextExtraction>,
         control: Option<Vec<TextExtraction>>,
     ) -> Self {
+        let known_works = KnownWorks::compare(&mut texts, control.as_deref().unwrap_or_default(), windows);
         let (of_texts, of_control) = (ExtractionSummary::new(&texts), control.as_deref().map(ExtractionSummary::new));
-        let reading = reading(&of_texts, of_control.as_ref(), windows);
-        let summary = ExtractionSummaries { texts: of_texts, control: of_control, reading };
-        Self { model, windows, least_probability: LEAST_PROBABILITY, summary, texts, control }
+        let mut reading = reading(&of_texts, of_control.as_ref(), windows);
+        if let Some(known) = known_works {
+            let _ = write!(reading, " {}", standing(known));
+        }
+        let summary = ExtractionSummaries { texts: of_texts, control: of_control, known_works, reading };
+        Self { model, windows, cost, least_probability: LEAST_PROBABILITY, summary, texts, control }
     }
 }
 
@@ -71,6 +85,9 @@ pub struct ExtractionSummary {
     /// without windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f64>,
+    /// Tokens of the longest `longest_run`; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_run: Option<usize>,
     /// The largest of the windows' `log_p`; absent without windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest_log_p: Option<f64>,
@@ -88,6 +105,7 @@ impl ExtractionSummary {
         let windows = looked_at().map(|text| text.windows.len()).sum();
         let greedy_windows = looked_at().map(|text| text.greedy_windows).sum();
         let covered = looked_at().map(|text| covered_characters(&text.windows)).sum();
+        let longest_run = looked_at().filter_map(|text| Some(text.longest_run.as_ref()?.tokens)).max();
         let largest_log_p = looked_at().filter_map(|text| text.largest_log_p).reduce(f64::max);
         Self {
             texts: count,
@@ -97,6 +115,7 @@ impl ExtractionSummary {
             greedy_windows,
             greedy_share: share(greedy_windows, windows),
             coverage: share(covered, characters),
+            longest_run,
             largest_log_p,
             tries_for_half: largest_log_p.and_then(tries_for_half),
         }
@@ -108,7 +127,11 @@ pub fn reading(texts: &ExtractionSummary, control: Option<&ExtractionSummary>, s
     let (Some(shown), WindowShape { prefix, suffix, .. }) = (shown(texts), shape) else {
         return "No text has a window, so nothing is known of them.".to_owned();
     };
-    let begin = format!("Given {prefix} tokens, the model completes {suffix} more word by word in {shown}.");
+    let given = match shape.passes {
+        WindowPasses::Shared => format!("{prefix} tokens or some more"),
+        WindowPasses::Separate => number_of(prefix, "token"),
+    };
+    let begin = format!("Given {given}, the model completes {suffix} more word by word in {shown}.");
     let compared = match control.map(self::shown) {
         None => {
             "Without a control, how much of this the model would do on a text that it has not seen is not known: what is easy to \
@@ -125,6 +148,17 @@ pub fn reading(texts: &ExtractionSummary, control: Option<&ExtractionSummary>, s
     let absence = "What is not completed may have been in the training data all the same: most of what a model is trained on cannot be \
                    extracted.";
     format!("{begin} {compared} {absence}")
+}
+
+/// What the p-values of texts test, and what they assume.
+fn standing(known: KnownWorks) -> String {
+    let KnownWorks { works, windows_per_work, smallest_p_value } = known;
+    format!(
+        "The p-value of a text is the share of works, the text and {}, whose most probable window, out of {windows_per_work}, is at \
+         least as probable as the text's; it cannot be below {smallest_p_value:.4}. It holds for each text alone, and if the text, had \
+         the model not seen it, would be a work like those.",
+        number_of(works, "work") + " of the control"
+    )
 }
 
 /// Describes how much is completed; `None` without windows.
@@ -150,7 +184,7 @@ mod tests {
     fn text(index: usize, characters: usize, windows: &[(usize, usize, f64)]) -> TextExtraction {
         let mut text = TextExtraction { index, characters, ..TextExtraction::default() };
         for &(start, end, lp) in windows {
-            text.add(WindowPlace { start, suffix_start: start + 1, end }, &[token(lp)]);
+            text.add(WindowPlace { start, suffix_start: start + 1, end, given: None }, &[token(lp)]);
         }
         text.summed_up()
     }

@@ -5,6 +5,7 @@ use crate::datasets::SampleTotals;
 use mia::methods::Fault;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use strum::{EnumString, VariantNames};
 use utoipa::ToSchema;
 
 /// Maximum number of texts of a job: each has its place in the report.
@@ -19,6 +20,9 @@ pub struct MemorizationRequest {
     /// Id of the model.
     pub model: String,
     pub windows: WindowShape,
+    /// True if the report has the text of each longest run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub run_text: bool,
     /// Texts that the model cannot have seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub control: Vec<WorkText>,
@@ -34,6 +38,19 @@ pub struct WindowShape {
     pub suffix: usize,
     /// Tokens from the start of a window to that of the next.
     pub stride: usize,
+    pub passes: WindowPasses,
+}
+
+/// Forward passes of overlapping windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum WindowPasses {
+    /// Windows that begin within the prefix of another share its pass, and are given up to twice `prefix` tokens.
+    #[default]
+    Shared,
+    /// Each window is a pass of its own, and is given exactly `prefix` tokens.
+    Separate,
 }
 
 /// A text with its id.
@@ -49,7 +66,7 @@ pub struct WorkText {
 
 impl Default for WindowShape {
     fn default() -> Self {
-        Self { prefix: 50, suffix: 50, stride: 10 }
+        Self { prefix: 50, suffix: 50, stride: 10, passes: WindowPasses::Shared }
     }
 }
 
@@ -112,11 +129,12 @@ mod tests {
         let pointers: Vec<&str> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
         assert_eq!(pointers, ["/prefix", "/suffix", "/stride"]);
         assert!(serde_json::from_str::<WindowShape>(r#"{"step": 1}"#).is_err());
+        assert_eq!(shape(r#"{"passes": "separate"}"#).passes, WindowPasses::Separate);
     }
 
     #[test]
     fn windows_move_by_the_stride_and_end_within_the_text() {
-        let shape = WindowShape { prefix: 3, suffix: 2, stride: 4 };
+        let shape = WindowShape { prefix: 3, suffix: 2, stride: 4, ..WindowShape::default() };
         let windows = |tokens| shape.windows(tokens).map(|window| (window.start, window.end)).collect::<Vec<_>>();
         assert!(windows(0..4).is_empty());
         assert_eq!(windows(0..5), [(0, 5)]);
@@ -124,12 +142,11 @@ mod tests {
         assert_eq!(windows(0..9), [(0, 5), (4, 9)]);
         assert_eq!(windows(1..14), [(1, 6), (5, 10), (9, 14)]);
         assert_eq!(shape.count(13), 3);
-        assert_eq!(WindowShape { prefix: usize::MAX, suffix: 2, stride: 1 }.count(100), 0);
+        assert_eq!(WindowShape { prefix: usize::MAX, suffix: 2, stride: 1, ..shape }.count(100), 0);
     }
 
     #[test]
     fn a_window_of_the_default_shape_begins_every_ten_tokens() {
-        assert_eq!(WindowShape::default(), WindowShape { prefix: 50, suffix: 50, stride: 10 });
         assert_eq!([99, 100, 109, 110, 1_000].map(|tokens| WindowShape::default().count(tokens)), [0, 1, 1, 2, 91]);
     }
 }

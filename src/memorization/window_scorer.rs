@@ -1,6 +1,7 @@
 //! Has windows scored by a model, and waits for one that is reloaded.
 
 use super::error::MemorizationError;
+use super::passes::PassLayout;
 use super::request::WindowShape;
 use crate::engine::{EngineError, Stats};
 use crate::pool::ModelInfo;
@@ -33,13 +34,16 @@ impl<'a> WindowScorer<'a> {
         self.bound.numerics()
     }
 
-    /// Checks that a window fits into the context, with what the tokenizer puts before a text.
-    pub async fn check(&self, shape: WindowShape) -> Result<(), MemorizationError> {
+    /// The passes of windows of this shape.
+    ///
+    /// # Errors
+    /// Where a window does not fit into the context, with what the tokenizer puts before a text.
+    pub async fn layout(&self, shape: WindowShape) -> Result<PassLayout, MemorizationError> {
         let specials = self.encode("".into()).await?.map_or(0, |encoded| encoded.specials_before);
         let WindowShape { prefix, suffix, .. } = shape;
         match self.bound.length_fault(shape.tokens().saturating_add(specials)) {
             Some(fault) => Err(MemorizationError::WindowTooLong { prefix, suffix, fault }),
-            None => Ok(()),
+            None => Ok(PassLayout::new(shape, specials, self.bound.longest())),
         }
     }
 

@@ -71,6 +71,12 @@ impl Scorer {
 }
 
 impl Bound {
+    /// Maximum number of tokens of a sequence that the first model takes.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        self.models[0].longest
+    }
+
     /// Describes the fault if `tokens` tokens are too many for the first model; `None` otherwise.
     #[must_use]
     pub fn length_fault(&self, tokens: usize) -> Option<String> {

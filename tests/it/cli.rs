@@ -288,11 +288,29 @@ fn memorization_looks_at_files_of_samples_and_of_plain_text() {
     assert_eq!(control[0]["windows"][0]["start"], 0);
     let piped = run(&[&["memorization", "-"][..], &shape].concat(), &std::fs::read(&samples).unwrap());
     let piped: Value = serde_json::from_slice(&piped.stdout).unwrap();
-    assert_eq!(piped["texts"], report["texts"]);
+    assert_eq!(piped["texts"][0]["windows"], texts[0]["windows"]);
+    // One known work: the text is above it, or not.
+    assert_eq!(
+        (&report["summary"]["known_works"]["smallest_p_value"], piped["texts"][0].get("p_value")),
+        (&json!(0.5), None)
+    );
+    let passes = "windows; forward passes take ";
+    assert!(String::from_utf8_lossy(&output.stderr).lines().any(|line| line.contains(passes)), "{}", stderr(&output));
+    let map = directory.path().join("map.csv").display().to_string();
+    let output = run(&[&arguments[..], &["--map", &map, "--run-text", "--passes", "separate"]].concat(), b"");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let run_text = report["texts"][0]["longest_run"]["text"].as_str().unwrap();
+    assert!(long.contains(run_text) && !run_text.is_empty(), "{run_text}");
+    let windows = [&report["texts"][0], &report["control"][0]].map(|text| text["windows"].as_array().unwrap().len());
+    let rows = std::fs::read_to_string(&map).unwrap();
+    assert_eq!(rows.lines().count(), 1 + windows.iter().sum::<usize>());
     let table = run(&[&arguments[..], &["--format", "table"]].concat(), b"");
     let table = String::from_utf8(table.stdout).unwrap();
     let lines: Vec<&str> = table.lines().collect();
-    assert!(lines[0].starts_with("  Given 6 tokens, the model completes 4 more word by word in "), "{table}");
+    assert!(
+        lines[0].starts_with("  Given 6 tokens or some more, the model completes 4 more word by word in "),
+        "{table}"
+    );
     assert!(lines.contains(&"demo: 2 texts, 1 of the control; windows of 6 + 4 tokens, one every 2"), "{table}");
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{table}");
     assert!(lines.iter().any(|line| line.starts_with("7 ")) && table.contains("text 1: too_short: "), "{table}");
@@ -301,6 +319,8 @@ fn memorization_looks_at_files_of_samples_and_of_plain_text() {
         (vec!["memorization", &samples, "--stride", "0"], "--stride: 0 tokens, expected at least 1"),
         (vec!["memorization", &samples, "--prefix", "500"], "the context of model `demo` is"),
         (vec!["memorization", &samples, "--control", &samples], "text 0 of the control is also text 0"),
+        (vec!["memorization", &samples, "--map", "map.xlsx"], "expected a file that ends in .csv, .ndjson or .jsonl"),
+        (vec!["memorization", &samples, "--map", "/nowhere/map.csv"], "cannot write /nowhere/map.csv"),
         (vec!["memorization", "absent.jsonl"], "cannot read absent.jsonl"),
         (vec!["memorization", "-"], "there are no texts"),
     ] {

@@ -159,13 +159,130 @@ async fn a_window_is_scored_as_a_text_of_its_own() {
     let alone = tokens(window).await;
     let first = tokens(before).await.len();
     let suffix = alone.len() - 3;
-    let body = json!({ "texts": [long], "prefix": 3, "suffix": suffix, "stride": first });
+    let body = json!({ "texts": [long], "prefix": 3, "suffix": suffix, "stride": first, "passes": "separate" });
     let found = results(&app, &body).await;
     let found = &found["texts"][0]["windows"][1];
     let place = |name: &str| found[name].as_u64().unwrap() as usize;
     assert_eq!(long[place("start")..place("end")].trim(), window.trim());
     let expected: f64 = alone[3..].iter().map(|token| token["lp"].as_f64().unwrap()).sum();
     assert_eq!(found["log_p"].as_f64().unwrap(), expected, "the same bits");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn windows_of_a_shared_pass_are_given_all_that_it_has_before_them() {
+    let app = app().await;
+    let body = json!({ "model": "demo", "texts": texts(1), "prefix": 6, "suffix": 3, "stride": 2, "run_text": true });
+    let found = results(&app, &body).await;
+    let text = &found["texts"][0];
+    let windows = text["windows"].as_array().unwrap();
+    let given: Vec<u64> = windows.iter().map(|window| window["given"].as_u64().unwrap_or(6)).collect();
+    let expected: Vec<u64> = (0..windows.len() as u64).map(|window| 6 + window % 3 * 2).collect();
+    assert_eq!(given, expected);
+    let cost = &found["cost"];
+    assert_eq!((&cost["windows_per_pass"], &cost["passes"]), (&json!(3), &json!(windows.len().div_ceil(3))));
+    // A window that begins a pass has the number of a pass of its own; the others have more before them.
+    let mut separate = body.clone();
+    separate["passes"] = json!("separate");
+    let separate = results(&app, &separate).await;
+    let mut differing = 0;
+    for (window, (shared, alone)) in windows.iter().zip(separate["texts"][0]["windows"].as_array().unwrap()).enumerate()
+    {
+        assert_eq!((&shared["start"], &shared["end"]), (&alone["start"], &alone["end"]));
+        let distance = (shared["log_p"].as_f64().unwrap() - alone["log_p"].as_f64().unwrap()).abs();
+        assert!(window % 3 > 0 || distance < 1e-4, "{shared} is not {alone}");
+        differing += usize::from(distance > 1e-3);
+    }
+    assert!(differing > 0, "nothing is shared");
+    // With passes of `prefix + stride` tokens from each window on, a suffix has the same number as in the shared pass.
+    let shifted =
+        json!({ "model": "demo", "texts": texts(1), "prefix": 8, "suffix": 3, "stride": 6, "passes": "separate" });
+    let shifted = results(&app, &shifted).await;
+    for (pass, window) in shifted["texts"][0]["windows"].as_array().unwrap().iter().enumerate() {
+        let shared = &windows[pass * 3 + 1];
+        assert_eq!(shared["suffix_start"], window["suffix_start"]);
+        let distance = (shared["log_p"].as_f64().unwrap() - window["log_p"].as_f64().unwrap()).abs();
+        assert!(distance < 1e-4, "{shared} is not {window}");
+    }
+    let run = &text["longest_run"];
+    let place = |name: &str| run[name].as_u64().unwrap() as usize;
+    let whole = texts(1)[0]["text"].as_str().unwrap().to_owned();
+    let passage: String = whole.chars().skip(place("start")).take(place("end") - place("start")).collect();
+    assert_eq!(run["text"], json!(passage));
+    assert!(place("tokens") > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_stands_among_the_works_of_the_control() {
+    let app = app().await;
+    let all = texts(30);
+    let (texts, control) = all.split_at(2);
+    let body = json!({ "model": "demo", "texts": texts, "control": control, "prefix": 8, "suffix": 4, "stride": 4 });
+    let found = results(&app, &body).await;
+    let known = &found["summary"]["known_works"];
+    assert_eq!((&known["works"], &known["smallest_p_value"]), (&json!(28), &json!(1.0 / 29.0)));
+    // Every third window is disjoint from the one before; as many count as the shortest text has.
+    let disjoint = |text: &Value| text["windows"].as_array().unwrap().len().div_ceil(3);
+    let everything = || ["texts", "control"].iter().flat_map(|list| found[list].as_array().unwrap());
+    let count = everything().map(disjoint).min().unwrap();
+    assert_eq!(known["windows_per_work"], count);
+    let largest = |text: &Value| {
+        let log_p = |window: usize| text["windows"][window * disjoint(text) / count * 3]["log_p"].as_f64().unwrap();
+        (0..count).map(log_p).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let known: Vec<f64> = found["control"].as_array().unwrap().iter().map(largest).collect();
+    for text in found["texts"].as_array().unwrap() {
+        let above = known.iter().filter(|known| **known >= largest(text)).count();
+        assert_eq!(text["p_value"], (above + 1) as f64 / 29.0);
+    }
+    assert!(found["control"][0].get("p_value").is_none());
+    let reading = found["summary"]["reading"].as_str().unwrap();
+    assert!(reading.contains("the text and 28 works of the control") && reading.contains("below 0.0345"), "{reading}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_map_has_the_windows_of_the_report() {
+    let app = app().await;
+    let control = json!([{ "id": "=1+1", "text": texts(3)[2]["text"] }]);
+    let body = json!({ "model": "demo", "texts": texts(2), "control": control, "prefix": 8, "suffix": 4, "stride": 3 });
+    let done = submit(&app, &body, None).await.ok();
+    let map = format!("{}/map", path(&done));
+    let lines = app.get(&map).await;
+    assert_eq!(lines.headers["content-type"], "application/x-ndjson");
+    let rows: Vec<Value> = lines.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut expected = Vec::new();
+    for (list, control) in [("texts", false), ("control", true)] {
+        for text in done["results"][list].as_array().unwrap() {
+            expected.extend(text["windows"].as_array().unwrap().iter().map(|window| {
+                let mut row = json!({ "index": text["index"], "id": text["id"], "control": control });
+                for name in ["start", "suffix_start", "end", "log_p", "greedy"] {
+                    row[name] = window[name].clone();
+                }
+                row
+            }));
+        }
+    }
+    assert_eq!(rows.len(), expected.len());
+    for (row, expected) in rows.iter().zip(&expected) {
+        for (name, value) in expected.as_object().unwrap() {
+            assert_eq!(&row[name], value, "{name} of {row}");
+        }
+    }
+    let csv = send(app.request(Method::GET, &map).header("accept", "text/csv")).await;
+    assert_eq!(csv.headers["content-type"], "text/csv; charset=utf-8");
+    let csv = csv.text();
+    assert!(
+        csv.starts_with("index,id,control,start,suffix_start,end,given,log_p,greedy,tries_for_half,in_longest_run\n")
+    );
+    assert_eq!(csv.lines().count(), rows.len() + 1);
+    assert!(csv.lines().last().unwrap().starts_with("0,'=1+1,true,"), "{csv}");
+    send(app.request(Method::GET, &map).header("accept", "text/html")).await.problem(406);
+
+    let long: Vec<String> = (0..400).map(|i| format!("{i} {}", "boats came back with herring ".repeat(40))).collect();
+    let submitted = app.post("/v1/memorization", &json!({ "model": "demo", "texts": long, "stride": 1 })).await.json();
+    let problem = app.get(&format!("{}/map", path(&submitted))).await.problem(409);
+    assert!(problem["detail"].as_str().unwrap().ends_with("there is a map once it has succeeded"), "{problem}");
+    app.post(&format!("{}/cancel", path(&submitted)), &json!({})).await.ok();
+    app.get(&format!("/v1/memorization/{}/map", uuid::Uuid::nil())).await.problem(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,6 +313,12 @@ async fn what_cannot_be_looked_at_is_refused_by_name() {
         (json!({ "texts": [text], "suffix": 0 }), "/suffix", "0 tokens, expected at least 1"),
         (json!({ "texts": [text], "stride": 0 }), "/stride", "0 tokens, expected at least 1"),
         (json!({ "texts": [text], "stride": -1 }), "/stride", "invalid value"),
+        (
+            json!({ "texts": [text], "passes": "own" }),
+            "/passes",
+            "unknown variant `own`, expected `shared` or `separate`",
+        ),
+        (json!({ "texts": [text], "run_text": 1 }), "/run_text", "expected a boolean"),
         (json!({ "texts": [] }), "/texts", "there are no texts"),
         (json!({ "texts": [text], "control": [] }), "/control", "the list is empty"),
         (json!({}), "", "neither `texts` nor `dataset`"),
@@ -257,7 +380,9 @@ async fn a_job_is_listed_followed_cancelled_and_deleted() {
     let app = App::start().await;
     let done = submit(&app, &json!({ "texts": texts(4), "prefix": 10, "suffix": 10 }), None).await.ok();
     let windows = done["results"]["summary"]["texts"]["windows"].clone();
-    let progress = json!({ "done": 4, "total": 4, "windows": windows, "total_windows": windows });
+    let tokens = done["results"]["cost"]["tokens"].clone();
+    let progress =
+        json!({ "done": 4, "total": 4, "windows": windows, "total_windows": windows, "total_tokens": tokens });
     assert_eq!(done["progress"], progress);
     let events = app.get(&format!("{}/events", path(&done))).await;
     let data = |name: &str| {

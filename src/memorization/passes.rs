@@ -1,0 +1,129 @@
+//! Windows of a text and the passes that score them.
+//!
+//! A window is a prefix and a suffix. Windows that begin within the prefix of another share its pass: their suffixes are scored
+//! after their own prefix and what the pass has before it, so that a pass of `prefix + suffix` tokens and some more scores several.
+
+use super::request::{WindowPasses, WindowShape};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use utoipa::ToSchema;
+
+/// Forward passes that a job takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PassCost {
+    /// Maximum number of windows of a pass.
+    pub windows_per_pass: usize,
+    /// Forward passes of all texts, including the control's.
+    pub passes: usize,
+    /// Tokens of these passes, including those that the tokenizer puts before a text.
+    pub tokens: usize,
+    /// These tokens for each token of the texts: 1 is a single pass over them.
+    pub passes_over_texts: f64,
+}
+
+/// Layout of the windows of a text in passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassLayout {
+    pub windows: WindowShape,
+    /// Maximum number of windows of a pass, at least 1.
+    pub windows_per_pass: usize,
+    /// Tokens that the tokenizer puts before a text.
+    pub specials: usize,
+}
+
+impl PassLayout {
+    /// Puts as many windows into a pass as begin within the prefix of its first, and as a model takes that reads `longest` tokens.
+    #[must_use]
+    pub fn new(windows: WindowShape, specials: usize, longest: usize) -> Self {
+        let WindowShape { prefix, stride, passes, .. } = windows;
+        let room = longest.saturating_sub(windows.tokens().saturating_add(specials));
+        let windows_per_pass = match passes {
+            WindowPasses::Shared => (prefix / stride.max(1)).min(room / stride.max(1) + 1).max(1),
+            WindowPasses::Separate => 1,
+        };
+        Self { windows, windows_per_pass, specials }
+    }
+
+    /// The passes over these tokens, each with the tokens that it runs, without special ones, and the number of its windows.
+    pub fn passes(self, tokens: Range<usize>) -> impl Iterator<Item = (Range<usize>, usize)> + use<> {
+        let (count, per_pass) = (self.windows.count(tokens.len()), self.windows_per_pass);
+        (0..count).step_by(per_pass).map(move |first| {
+            let windows = per_pass.min(count - first);
+            let start = tokens.start + first * self.windows.stride;
+            (start..start + self.tokens(windows), windows)
+        })
+    }
+
+    /// Adds the passes of a text of so many tokens.
+    pub fn add_to(self, cost: &mut PassCost, tokens: usize) {
+        for (pass, _) in self.passes(0..tokens) {
+            cost.passes += 1;
+            cost.tokens = cost.tokens.saturating_add(pass.len() + self.specials);
+        }
+    }
+
+    /// Tokens of a pass that has this number of windows, without special ones.
+    fn tokens(self, windows: usize) -> usize {
+        self.windows.tokens() + windows.saturating_sub(1) * self.windows.stride
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shape(prefix: usize, suffix: usize, stride: usize) -> WindowShape {
+        WindowShape { prefix, suffix, stride, passes: WindowPasses::Shared }
+    }
+
+    #[test]
+    fn windows_that_begin_within_a_prefix_share_its_pass() {
+        let passes = |layout: PassLayout, tokens| layout.passes(tokens).collect::<Vec<_>>();
+        let layout = PassLayout::new(shape(6, 4, 2), 1, 100);
+        assert_eq!(layout.windows_per_pass, 3);
+        // Windows begin at 0, 2, 4, 6 and 8 of 18 tokens.
+        assert_eq!(passes(layout, 0..18), [(0..14, 3), (6..18, 2)]);
+        assert_eq!(passes(layout, 5..23), [(5..19, 3), (11..23, 2)]);
+        assert_eq!(passes(layout, 0..9), []);
+        let separate = WindowShape { passes: WindowPasses::Separate, ..shape(6, 4, 2) };
+        assert_eq!(passes(PassLayout::new(separate, 1, 100), 0..12), [(0..10, 1), (2..12, 1)]);
+    }
+
+    #[test]
+    fn a_pass_fits_the_model() {
+        let windows = |longest| PassLayout::new(shape(50, 50, 10), 1, longest).windows_per_pass;
+        // One window takes 101 tokens, each further one 10.
+        assert_eq!([90, 101, 110, 111, 121, 141, 1_000].map(windows), [1, 1, 1, 2, 3, 5, 5]);
+        let far_apart = |stride| PassLayout::new(shape(50, 50, stride), 0, 1_000).windows_per_pass;
+        assert_eq!([25, 26, 50, 51, 200].map(far_apart), [2, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn the_default_windows_run_a_novel_less_than_three_times() {
+        let layout = PassLayout::new(WindowShape::default(), 1, 2_048);
+        let mut cost = PassCost::default();
+        layout.add_to(&mut cost, 130_000);
+        // 12,991 windows, five in a pass of 140 tokens and a special one.
+        assert_eq!((cost.passes, cost.tokens), (2_599, 2_598 * 141 + 101));
+        assert!(cost.tokens < 3 * 130_000);
+    }
+
+    proptest! {
+        #[test]
+        fn every_window_is_in_one_pass(
+            prefix in 1usize..40, suffix in 1usize..40, stride in 1usize..50, tokens in 0usize..400, longest in 80usize..200,
+        ) {
+            let windows = shape(prefix, suffix, stride);
+            let layout = PassLayout::new(windows, 1, longest);
+            let mut starts = Vec::new();
+            for (pass, count) in layout.passes(0..tokens) {
+                prop_assert!(count <= layout.windows_per_pass && pass.end <= tokens && pass.len() < longest);
+                prop_assert_eq!(pass.len(), prefix + suffix + (count - 1) * stride);
+                starts.extend((0..count).map(|window| pass.start + window * stride));
+            }
+            let expected: Vec<usize> = windows.windows(0..tokens).map(|window| window.start).collect();
+            prop_assert_eq!(starts, expected);
+        }
+    }
+}
