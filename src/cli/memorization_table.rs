@@ -15,16 +15,19 @@ const NAME: usize = 20;
 const STRIP: usize = 60;
 /// Maximum number of strips.
 const STRIPS: usize = 10;
+/// Maximum number of texts of the control that have a line each.
+const CONTROL_LINES: usize = 10;
 
 /// The conclusion, then a line a text, one for all of them, the same for the control, strips, and the texts without windows.
 pub fn render(report: &MemorizationReport, width: Option<usize>) -> String {
     let WindowShape { prefix, suffix, stride, passes } = report.windows;
-    let control = report.control.as_deref().unwrap_or_default();
+    let whole_control = report.control.as_deref().unwrap_or_default();
+    let control = if whole_control.len() > CONTROL_LINES { &[] } else { whole_control };
     let mut out = format!("{}\n", wrapped(&report.summary.reading, width));
     let (id, texts) = (&report.model.id, number_of(report.texts.len(), "text"));
     let passes = if passes == WindowPasses::Separate { ", each a pass of its own" } else { "" };
     // Writing to a String cannot fail.
-    let _ = write!(out, "{id}: {texts}, {} of the control; ", control.len());
+    let _ = writeln!(out, "{id}: {texts}, {} of the control", whole_control.len());
     let _ = writeln!(out, "windows of {prefix} + {suffix} tokens, one every {stride}{passes}\n");
     let has_p_values = report.summary.known_works.is_some();
     let numbers = ["windows", "greedy", "coverage", "longest run", "largest log p"].into_iter();
@@ -36,15 +39,14 @@ pub fn render(report: &MemorizationReport, width: Option<usize>) -> String {
     }
     out.push_str(&table.render(width));
     out.push_str(&strips(&report.texts));
-    for (kind, texts) in [("", report.texts.as_slice()), ("control: ", control)] {
+    for (kind, texts) in [("", report.texts.as_slice()), ("control: ", whole_control)] {
         for (text, error) in texts.iter().filter_map(|text| Some((text, text.error.as_ref()?))) {
             let fault = format!("{kind}{}: {}: {}", name(text), error.code, error.detail);
             let _ = write!(out, "\n{}", wrapped(&fault, width));
         }
-        for (text, run) in texts.iter().filter_map(|text| Some((text, text.longest_run.as_ref()?.text.as_ref()?))) {
-            let run = format!("{kind}{}, longest run: {run}", name(text));
-            let _ = write!(out, "\n{}", wrapped(&run, width));
-        }
+    }
+    for (text, run) in report.texts.iter().filter_map(|text| Some((text, text.longest_run.as_ref()?.text.as_ref()?))) {
+        let _ = write!(out, "\n{}", wrapped(&format!("{}, longest run: {run}", name(text)), width));
     }
     out
 }

@@ -140,7 +140,7 @@ pub fn reading(texts: &ExtractionSummary, control: Option<&ExtractionSummary>, s
         }
         Some(None) => "No text of the control has a window, so there is nothing to compare this with.".to_owned(),
         Some(Some(control)) => format!(
-            "In the control, which it has not seen, it does so in {control}. Only what the texts have beyond that speaks for memorization, \
+            "In the control, which is assumed not to be in its training data, it does so in {control}. Only what the texts have beyond that speaks for memorization, \
              and only if the control is like them in kind, language and style. It does not tell where the model has them from: \
              quotations and copies count as well."
         ),

@@ -57,7 +57,7 @@ pub async fn run(
     };
     let mut outcomes = std::pin::pin!(works.steps(target).map(score).buffered(IN_FLIGHT));
     let mut texts: Vec<TextExtraction> = Vec::new();
-    let mut current: Option<MeasuredText> = None;
+    let mut current: Option<Box<MeasuredText>> = None;
     while let Some(outcome) = outcomes.try_next().await? {
         match outcome {
             (WorkStep::Text(text), _) => {
@@ -155,7 +155,7 @@ impl Works<'_> {
 /// A part of the work.
 enum WorkStep {
     /// A text begins, whose passes follow.
-    Text(MeasuredText),
+    Text(Box<MeasuredText>),
     /// A pass of the last text that began.
     Pass(WorkPass),
 }
@@ -205,7 +205,7 @@ fn steps(
         })
     });
     let text = MeasuredText { text, encoded, runs: RunFinder::default(), extraction };
-    std::iter::once(WorkStep::Text(text)).chain(passes)
+    std::iter::once(WorkStep::Text(Box::new(text))).chain(passes)
 }
 
 impl MeasuredText {
@@ -274,7 +274,7 @@ mod tests {
         layout: PassLayout,
         log_p: impl Fn(usize, u32) -> f64,
     ) -> (TextExtraction, Vec<Vec<u32>>) {
-        let (mut text, mut ids) = (None::<MeasuredText>, Vec::new());
+        let (mut text, mut ids) = (None::<Box<MeasuredText>>, Vec::new());
         for step in steps(0, None, "abcdefgh".into(), Ok(Arc::new(encoded)), layout) {
             match step {
                 WorkStep::Text(begun) => text = Some(begun),

@@ -311,7 +311,8 @@ fn memorization_looks_at_files_of_samples_and_of_plain_text() {
         lines[0].starts_with("  Given 6 tokens or some more, the model completes 4 more word by word in "),
         "{table}"
     );
-    assert!(lines.contains(&"demo: 2 texts, 1 of the control; windows of 6 + 4 tokens, one every 2"), "{table}");
+    assert!(lines.contains(&"demo: 2 texts, 1 of the control"), "{table}");
+    assert!(lines.contains(&"windows of 6 + 4 tokens, one every 2"), "{table}");
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{table}");
     assert!(lines.iter().any(|line| line.starts_with("7 ")) && table.contains("text 1: too_short: "), "{table}");
     assert!(lines.iter().any(|line| line.starts_with("control ")), "{table}");

@@ -16,7 +16,7 @@ from .audit import Audit, AuditScores
 from .dataset import Dataset
 from .errors import AuditFailed, JobFailed, ProblemError, from_problem
 from .job import Calibration, Finetune, J, Job, Memorization, Test
-from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Overflow, SampleScores, Text, Work
+from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Overflow, Passes, SampleScores, Text, Work
 
 #: Texts to score: one, or several with or without ids.
 Texts: TypeAlias = "str | Iterable[str | Text]"
@@ -140,11 +140,14 @@ def measure_memorization(
     prefix: int | None,
     suffix: int | None,
     stride: int | None,
+    passes: Passes | None,
+    run_text: bool | None,
     model: str | None,
     timeout_seconds: int | None,
     idempotency_key: str | None,
 ) -> Call:
-    body = _given(prefix=prefix, suffix=suffix, stride=stride, model=model, timeout_seconds=timeout_seconds)
+    body = _given(prefix=prefix, suffix=suffix, stride=stride, passes=passes, run_text=run_text)
+    body |= _given(model=model, timeout_seconds=timeout_seconds)
     body |= {"dataset": texts.id} if isinstance(texts, Dataset) else {"texts": _works(texts)}
     if control is not None:
         body["control"] = _works(control)
@@ -266,9 +269,14 @@ def problem(response: httpx.Response) -> ProblemError:
 
 
 def scores(response: httpx.Response) -> AuditScores:
+    return AuditScores([cast(SampleScores, line) for line in lines(response)])
+
+
+def lines(response: httpx.Response) -> list[dict[str, Any]]:
+    """The values of an answer of lines of JSON."""
     if not response.is_success:
         raise problem(response)
-    return AuditScores([cast(SampleScores, json.loads(line)) for line in response.text.split("\n") if line])
+    return [json.loads(line) for line in response.text.split("\n") if line]
 
 
 def headers(key: str | None, given: Mapping[str, str] | None) -> dict[str, str]:

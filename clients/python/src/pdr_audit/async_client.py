@@ -22,7 +22,7 @@ from .errors import Unreachable
 from .events import JobEvent
 from .job import Calibration, Finetune, J, Job, Memorization, Test
 from .scores import Scores
-from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Overflow, Status
+from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Overflow, Passes, Status
 
 
 class AsyncClient:
@@ -141,6 +141,8 @@ class AsyncClient:
         prefix: int | None = None,
         suffix: int | None = None,
         stride: int | None = None,
+        passes: Passes | None = None,
+        run_text: bool | None = None,
         model: str | None = None,
         timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
@@ -148,10 +150,11 @@ class AsyncClient:
         """Submits a job that measures how much of the texts, or of a dataset, the model completes word by word.
 
         ``control`` holds texts of the same kind that the model cannot have seen. The texts are cut into windows of
-        ``prefix`` and ``suffix`` tokens, one every ``stride`` tokens. See :meth:`audit` for the other parameters.
+        ``prefix`` and ``suffix`` tokens, one every ``stride`` tokens; ``passes`` says if windows share forward passes.
+        ``run_text`` asks for the text of each longest run. See :meth:`audit` for the other parameters.
         """
         call = protocol.measure_memorization(
-            texts, control, prefix, suffix, stride, model, timeout_seconds, idempotency_key
+            texts, control, prefix, suffix, stride, passes, run_text, model, timeout_seconds, idempotency_key
         )
         return Memorization(await self._ask(call))
 
@@ -266,6 +269,10 @@ class AsyncClient:
     async def audit_scores(self, audit: AuditOrId) -> AuditScores:
         """The scores of the samples of an audit that has succeeded."""
         return protocol.scores(await self._send(protocol.one(audit, action="/scores")))
+
+    async def memorization_map(self, job: Memorization | str) -> list[dict[str, Any]]:
+        """The windows of a memorization job that has succeeded, along each text."""
+        return protocol.lines(await self._send(protocol.one(job, action="/map", kind=Memorization)))
 
     async def compare(self, a: AuditOrId, b: AuditOrId) -> Comparison:
         """How audit b differs from audit a on the samples that both have."""

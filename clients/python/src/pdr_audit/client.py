@@ -23,7 +23,7 @@ from .errors import Unreachable
 from .events import JobEvent
 from .job import Calibration, Finetune, J, Job, Memorization, Test
 from .scores import Scores
-from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Overflow, Status
+from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Overflow, Passes, Status
 
 
 class Client:
@@ -142,6 +142,8 @@ class Client:
         prefix: int | None = None,
         suffix: int | None = None,
         stride: int | None = None,
+        passes: Passes | None = None,
+        run_text: bool | None = None,
         model: str | None = None,
         timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
@@ -149,10 +151,11 @@ class Client:
         """Submits a job that measures how much of the texts, or of a dataset, the model completes word by word.
 
         ``control`` holds texts of the same kind that the model cannot have seen. The texts are cut into windows of
-        ``prefix`` and ``suffix`` tokens, one every ``stride`` tokens. See :meth:`audit` for the other parameters.
+        ``prefix`` and ``suffix`` tokens, one every ``stride`` tokens; ``passes`` says if windows share forward passes.
+        ``run_text`` asks for the text of each longest run. See :meth:`audit` for the other parameters.
         """
         call = protocol.measure_memorization(
-            texts, control, prefix, suffix, stride, model, timeout_seconds, idempotency_key
+            texts, control, prefix, suffix, stride, passes, run_text, model, timeout_seconds, idempotency_key
         )
         return Memorization(self._ask(call))
 
@@ -267,6 +270,10 @@ class Client:
     def audit_scores(self, audit: AuditOrId) -> AuditScores:
         """The scores of the samples of an audit that has succeeded."""
         return protocol.scores(self._send(protocol.one(audit, action="/scores")))
+
+    def memorization_map(self, job: Memorization | str) -> list[dict[str, Any]]:
+        """The windows of a memorization job that has succeeded, along each text."""
+        return protocol.lines(self._send(protocol.one(job, action="/map", kind=Memorization)))
 
     def compare(self, a: AuditOrId, b: AuditOrId) -> Comparison:
         """How audit b differs from audit a on the samples that both have."""

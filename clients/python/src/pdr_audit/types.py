@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 Method: TypeAlias = str | Mapping[str, Any]
 #: What to do with a text that is longer than the model's context.
 Overflow: TypeAlias = Literal["error", "truncate", "window"]
+Passes: TypeAlias = Literal["shared", "separate"]
 Status: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
 
