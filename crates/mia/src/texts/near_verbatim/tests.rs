@@ -71,22 +71,22 @@ fn a_passage_with_small_changes_is_one_block_that_counts_its_matching_words() {
     assert_eq!(result.longest().unwrap().reference, 64..155);
 }
 
-/// (words before the gap, gap in the reference, gap in the generation, words behind it), and the blocks of the paper's passes.
+/// The numbers of words before the gap, in it in the reference and in the generation, and behind it; and the blocks that are left.
 #[test]
 fn the_thresholds_of_the_paper_are_included() {
-    let cases: [((usize, usize, usize, usize), &[usize]); 10] = [
-        ((100, 0, 0, 0), &[100]),
-        ((99, 0, 0, 0), &[]),
-        ((80, 10, 10, 20), &[100]),
-        ((80, 11, 11, 20), &[]),
-        ((80, 10, 7, 20), &[100]),
-        ((80, 10, 6, 20), &[]),
-        ((81, 10, 10, 19), &[]),
-        ((81, 2, 1, 19), &[100]),
-        ((81, 2, 0, 19), &[]),
-        ((120, 11, 11, 120), &[120, 120]),
+    let cases: [([usize; 4], &[usize]); 10] = [
+        ([100, 0, 0, 0], &[100]),
+        ([99, 0, 0, 0], &[]),
+        ([80, 10, 10, 20], &[100]),
+        ([80, 11, 11, 20], &[]),
+        ([80, 10, 7, 20], &[100]),
+        ([80, 10, 6, 20], &[]),
+        ([81, 10, 10, 19], &[]),
+        ([81, 2, 1, 19], &[100]),
+        ([81, 2, 0, 19], &[]),
+        ([120, 11, 11, 120], &[120, 120]),
     ];
-    for ((before, in_reference, in_generation, behind), expected) in cases {
+    for ([before, in_reference, in_generation, behind], expected) in cases {
         let text = |first: usize, gap| {
             format!("{} {} {}", numbers(0..before), numbers(first..first + gap), numbers(1000..1000 + behind))
         };
