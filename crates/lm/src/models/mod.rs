@@ -15,6 +15,7 @@ pub mod cuda;
 pub mod decoder;
 pub mod demo;
 pub mod device;
+pub mod end_tokens;
 mod error;
 pub mod families;
 pub mod files;
