@@ -91,7 +91,7 @@ impl ModelMetrics {
         if let Ok(answers) = result {
             let scored = |answer: &Answer| match answer {
                 Answer::Stats(stats) => stats.len() as u64,
-                Answer::Filled(_) => 0,
+                Answer::Continued(_) | Answer::Filled(_) => 0,
             };
             self.scored_tokens.increment(answers.iter().map(scored).sum());
         }

@@ -5,6 +5,7 @@
 
 use crate::access::Principal;
 use lm::models::masked::{Filled, MaskedPosition};
+use lm::models::{Continuation, GreedyPrompt};
 use mia::TokenStats;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -58,6 +59,8 @@ pub struct Pass {
 pub(super) enum PassInput {
     /// The statistics of its tokens are wanted, of a causal model.
     Score(Arc<[u32]>),
+    /// A continuation is wanted, of a causal model: as much of it as one pass gives.
+    Continue(GreedyPrompt),
     /// The candidates for its masked position are wanted, of a masked model.
     Fill(MaskedPosition),
 }
@@ -66,6 +69,7 @@ pub(super) enum PassInput {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Answer {
     Stats(Stats),
+    Continued(Continuation),
     Filled(Filled),
 }
 
@@ -103,8 +107,8 @@ impl Request {
         Self { principal: principal.clone(), cache_key, ..self }
     }
 
-    /// Adds a pass, and returns the one that is to be waited for: equal sequences to score are one pass. Masked positions are
-    /// neither cached nor merged: the caller keeps what it makes of them.
+    /// Adds a pass, and returns the one that is to be waited for: equal sequences to score are one pass. Continuations and masked
+    /// positions are neither cached nor merged: the caller keeps what it makes of them.
     pub fn add(&mut self, pass: Arc<Pass>) -> Arc<Pass> {
         if let PassInput::Score(ids) = &pass.input {
             if let Some(known) = self.by_sequence.get(ids) {
@@ -132,22 +136,39 @@ impl Pass {
 
     /// A masked position to fill, in a copy of its sequence.
     pub fn fill(position: MaskedPosition) -> Arc<Self> {
-        Arc::new(Self { input: PassInput::Fill(position), begun: OnceLock::new(), answer: OnceLock::new() })
+        Self::unanswered(PassInput::Fill(position))
+    }
+
+    /// A sequence to continue greedily.
+    pub fn continue_greedily(prompt: GreedyPrompt) -> Arc<Self> {
+        Self::unanswered(PassInput::Continue(prompt))
+    }
+
+    fn unanswered(input: PassInput) -> Arc<Self> {
+        Arc::new(Self { input, begun: OnceLock::new(), answer: OnceLock::new() })
     }
 
     /// Returns the statistics of its tokens; `None` if it has no answer, or is no sequence to score.
     pub fn stats(&self) -> Option<&Stats> {
         match self.answer.get()? {
             Answer::Stats(stats) => Some(stats),
-            Answer::Filled(_) => None,
+            Answer::Continued(_) | Answer::Filled(_) => None,
         }
     }
 
     /// Returns the candidates for its masked position; `None` if it has no answer, or has no such position.
     pub fn filled(&self) -> Option<&Filled> {
         match self.answer.get()? {
-            Answer::Stats(_) => None,
             Answer::Filled(filled) => Some(filled),
+            Answer::Stats(_) | Answer::Continued(_) => None,
+        }
+    }
+
+    /// Returns what the model wrote; `None` if it has no answer, or is no sequence to continue.
+    pub fn continuation(&self) -> Option<&Continuation> {
+        match self.answer.get()? {
+            Answer::Continued(continuation) => Some(continuation),
+            Answer::Stats(_) | Answer::Filled(_) => None,
         }
     }
 
@@ -174,6 +195,7 @@ impl PassInput {
     pub(super) fn tokens(&self) -> usize {
         match self {
             Self::Score(ids) => ids.len(),
+            Self::Continue(prompt) => prompt.ids.len() + prompt.draft.len(),
             Self::Fill(position) => position.ids.len(),
         }
     }
@@ -185,14 +207,21 @@ impl PassInput {
     pub(super) fn sequence(&self) -> Option<&Arc<[u32]>> {
         match self {
             Self::Score(ids) => Some(ids),
-            Self::Fill(_) => None,
+            Self::Continue(_) | Self::Fill(_) => None,
+        }
+    }
+
+    pub(super) fn prompt(&self) -> Option<&GreedyPrompt> {
+        match self {
+            Self::Continue(prompt) => Some(prompt),
+            Self::Score(_) | Self::Fill(_) => None,
         }
     }
 
     pub(super) fn masked_position(&self) -> Option<&MaskedPosition> {
         match self {
-            Self::Score(_) => None,
             Self::Fill(position) => Some(position),
+            Self::Score(_) | Self::Continue(_) => None,
         }
     }
 }

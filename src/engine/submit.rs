@@ -271,7 +271,7 @@ impl Checked {
         let metrics = &self.context.record.metrics;
         metrics.cache_hits.increment(self.cached as u64);
         metrics.cache_recalls.increment(request.recalled as u64);
-        metrics.cache_misses.increment(self.open.iter().filter(|pass| !pass.input.is_masked()).count() as u64);
+        metrics.cache_misses.increment(self.open.iter().filter(|pass| pass.input.sequence().is_some()).count() as u64);
         let pending = PendingRequest {
             number: self.context.number,
             outstanding: self.open.len(),

@@ -195,7 +195,7 @@ fn record(error: &ScorerError) -> FailureRecord {
         ) => told(FailureKind::UnknownModel),
         ScorerError::Unopened(OpenError::Adapter(_)) => kept_back(FailureKind::ModelFailed, "adapter"),
         ScorerError::Unopened(_) => kept_back(FailureKind::ModelFailed, "model"),
-        ScorerError::Masked(_) => told(FailureKind::WrongModel),
+        ScorerError::Masked(_) | ScorerError::CannotContinue { .. } => told(FailureKind::WrongModel),
         ScorerError::Unfit(faults) => FailureRecord { faults: faults.clone(), ..told(FailureKind::UnfitMethods) },
         ScorerError::Refused(refusal) => match refusal {
             Refusal::UnknownModel(_) => told(FailureKind::UnknownModel),

@@ -5,6 +5,7 @@ use super::declaration::LocatedFiles;
 use super::error::OpenError;
 use super::model::{Loader, MOST_TOKENS, Model, ModelInfo, open_tokenizer};
 use crate::served::{ServedDescription, ServedSource, describe, served_model};
+use lm::models::end_tokens::end_tokens;
 use lm::models::files::ModelFiles;
 use lm::models::{LoadedModel, ModelError};
 use std::sync::Arc;
@@ -25,8 +26,11 @@ impl Model {
         let stamp = files.stamp()?;
         let description = describe(source)?;
         let vocab_size = description.vocab_size;
-        let read = || open_tokenizer(&files, vocab_size.unwrap_or(usize::MAX));
-        let (tokenizer, tokenizer_digest) = files.read_unchanged(&stamp, read)?;
+        let read = || -> Result<_, OpenError> {
+            let ends = source.continues_texts().then(|| end_tokens(&files)).transpose()?;
+            Ok((open_tokenizer(&files, vocab_size.unwrap_or(usize::MAX))?, ends))
+        };
+        let ((tokenizer, tokenizer_digest), ends) = files.read_unchanged(&stamp, read)?;
         check_tokenizer(&files, &tokenizer_digest, &description)?;
         let mut identity = description.cache_identity();
         if let Some(previous) = previous {
@@ -59,6 +63,7 @@ impl Model {
             tokenizer_digest: tokenizer_digest.into(),
             context: description.context,
             longest: description.context.unwrap_or(MOST_TOKENS),
+            ends,
             masked: false,
             words: None,
             architecture: None,

@@ -19,6 +19,9 @@ pub enum ScorerError {
     Unopened(#[from] OpenError),
     #[error("model `{0}` is a masked model, which gives no probabilities of texts")]
     Masked(String),
+    /// The model continues no texts, or not this one.
+    #[error("model `{model}` cannot continue the text: {reason}")]
+    CannotContinue { model: String, reason: String },
     /// Methods that the models do not fit; pointers are relative to the list of methods.
     #[error("{}", .0.iter().map(|fault| fault.detail.as_str()).collect::<Vec<_>>().join("; "))]
     Unfit(Vec<Fault>),
@@ -46,7 +49,11 @@ impl ScorerError {
             ),
             Self::Unopened(error) => matches!(error, OpenError::Model(ModelError::Unavailable { .. })),
             Self::Failed(error) => matches!(error, EngineError::Unloaded),
-            Self::Masked(_) | Self::Unfit(_) | Self::AnswerTooLong { .. } | Self::Internal(_) => false,
+            Self::Masked(_)
+            | Self::CannotContinue { .. }
+            | Self::Unfit(_)
+            | Self::AnswerTooLong { .. }
+            | Self::Internal(_) => false,
         }
     }
 }

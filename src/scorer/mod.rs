@@ -7,6 +7,7 @@
 
 mod bound;
 mod cache;
+mod continuation;
 mod error;
 mod generation;
 mod handle;

@@ -24,6 +24,7 @@ mod pdr_audit;
 mod server;
 mod source;
 mod vllm;
+mod vllm_continuation;
 
 pub use description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested};
 pub use model::served_model;

@@ -3,7 +3,7 @@
 use super::description::ServedDescription;
 use super::server::unreached;
 use lm::models::lora::LoadedAdapter;
-use lm::models::{BatchStats, CausalLm, ModelError, Pending};
+use lm::models::{BatchStats, CausalLm, Continuation, GreedyPrompt, ModelError, Pending};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
@@ -20,6 +20,12 @@ pub trait Backend: Send + Sync {
 
     /// The statistics of sequences that it computes as the model of this identity, by sequence.
     fn token_stats(&self, sequences: &[Vec<u32>], identity: &str) -> Result<BatchStats, ModelError>;
+
+    /// The greedy continuations of prompts, as long as is wanted; drafts are of no use to it.
+    fn continue_greedily(&self, prompts: &[GreedyPrompt]) -> Result<Vec<Continuation>, ModelError> {
+        let _ = prompts;
+        Err(ModelError::continues_no_texts())
+    }
 }
 
 /// Time for which a check counts: a server may be started again with another model at any time.
@@ -61,13 +67,12 @@ fn before_batch(error: ModelError) -> ModelError {
     }
 }
 
-impl CausalLm for RemoteModel {
-    /// Sends the sequences from a thread of its own, so that the server has the next batch when it is done with this one.
-    fn begin(&self, sequences: &[&[u32]], adapter: Option<&LoadedAdapter>) -> Result<Pending<BatchStats>, ModelError> {
-        if adapter.is_some() {
-            return Err(ModelError::takes_no_adapters());
-        }
-        let sequences: Vec<Vec<u32>> = sequences.iter().map(|ids| ids.to_vec()).collect();
+impl RemoteModel {
+    /// Asks the server from a thread of its own, so that it has the next batch when it is done with this one.
+    fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&dyn Backend, &ServedDescription) -> Result<T, ModelError> + Send + 'static,
+    ) -> Result<Pending<T>, ModelError> {
         let (server, opened, checked) = (Arc::clone(&self.server), Arc::clone(&self.opened), Arc::clone(&self.checked));
         let ask = move || {
             // Of two batches that begin at once each waits for a check of its own.
@@ -75,17 +80,39 @@ impl CausalLm for RemoteModel {
                 server.check(&opened).map_err(before_batch)?;
                 checked.note(true);
             }
-            let stats = server.token_stats(&sequences, &opened.identity);
-            if stats.is_err() {
+            let answer = question(&*server, &opened);
+            if answer.is_err() {
                 checked.note(false);
             }
-            stats
+            answer
         };
         let asking = Builder::new().name("served-model".to_owned()).spawn(ask);
         let asking = asking.map_err(|error| unreached(format!("there is no thread to ask it: {error}")))?;
         Ok(Pending::queued(move || {
             asking.join().unwrap_or_else(|_| Err(ModelError::Forward("asking the server panicked".to_owned())))
         }))
+    }
+}
+
+impl CausalLm for RemoteModel {
+    fn begin(&self, sequences: &[&[u32]], adapter: Option<&LoadedAdapter>) -> Result<Pending<BatchStats>, ModelError> {
+        if adapter.is_some() {
+            return Err(ModelError::takes_no_adapters());
+        }
+        let sequences: Vec<Vec<u32>> = sequences.iter().map(|ids| ids.to_vec()).collect();
+        self.ask(move |server, opened| server.token_stats(&sequences, &opened.identity))
+    }
+
+    fn begin_continuation(
+        &self,
+        prompts: &[&GreedyPrompt],
+        adapter: Option<&LoadedAdapter>,
+    ) -> Result<Pending<Vec<Continuation>>, ModelError> {
+        if adapter.is_some() {
+            return Err(ModelError::takes_no_adapters());
+        }
+        let prompts: Vec<GreedyPrompt> = prompts.iter().map(|&prompt| prompt.clone()).collect();
+        self.ask(move |server, _| server.continue_greedily(&prompts))
     }
 
     fn probe(&self) -> Result<(), ModelError> {

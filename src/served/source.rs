@@ -55,6 +55,11 @@ impl ServedSource {
         })
     }
 
+    /// Returns true if its servers continue texts.
+    pub fn continues_texts(&self) -> bool {
+        self.kind == ServedKind::Vllm
+    }
+
     /// Returns the server of one of the model's places; each server has one place per batch that it runs at once.
     pub fn server(&self, place: usize) -> Option<&Arc<dyn Backend>> {
         self.servers.get(place / self.connections.max(1))

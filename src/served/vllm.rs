@@ -7,9 +7,10 @@
 use super::description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested, check_version, differences};
 use super::model::Backend;
 use super::server::{ModelServer, Patience, excerpt, unavailable, unreached};
+use super::vllm_continuation::{GreedyAnswer, GreedyRequest};
 use crate::config::ServedKind;
 use lm::models::files::digest;
-use lm::models::{BatchStats, ModelError};
+use lm::models::{BatchStats, Continuation, GreedyPrompt, ModelError};
 use mia::TokenStats;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -70,6 +71,14 @@ impl VllmServer {
         let answer = self.server.post(COMPLETIONS, &request, MEDIA, most as u64, patience)?;
         let answer: Completion = self.server.parsed(&answer)?;
         stats(&answer, prompt, self.moments).map_err(|reason| unavailable(format!("its answer is wrong: {reason}")))
+    }
+
+    fn continue_alike(&self, request: &GreedyRequest) -> Result<Vec<Continuation>, ModelError> {
+        let json = serde_json::to_vec(request).map_err(|error| ModelError::Forward(error.to_string()))?;
+        let most = request.answer_bytes() + request.count() * BYTES_PER_SEQUENCE + REST;
+        let answer = self.server.post(COMPLETIONS, &json, MEDIA, most as u64, Patience::Batch)?;
+        let answer: GreedyAnswer = self.server.parsed(&answer)?;
+        answer.continuations(request).map_err(|reason| unavailable(format!("its answer is wrong: {reason}")))
     }
 
     /// The log-probabilities of ids that every vocabulary has, by copy in one batch.
@@ -152,6 +161,16 @@ impl Backend for VllmServer {
         let mut stats =
             if prompts.is_empty() { Vec::new() } else { self.complete(&prompts, Patience::Batch)? }.into_iter();
         Ok(sequences.iter().map(|ids| if is_scored(&ids) { stats.next() } else { None }.unwrap_or_default()).collect())
+    }
+
+    fn continue_greedily(&self, prompts: &[GreedyPrompt]) -> Result<Vec<Continuation>, ModelError> {
+        let mut continuations = vec![Continuation::default(); prompts.len()];
+        for (places, request) in GreedyRequest::for_prompts(&self.server.name, prompts) {
+            for (place, continuation) in places.into_iter().zip(self.continue_alike(&request)?) {
+                continuations[place] = continuation;
+            }
+        }
+        Ok(continuations)
     }
 }
 

@@ -77,6 +77,17 @@ pub fn reduce_row(row: &[f32]) -> Partial {
     }
 }
 
+/// The largest element and its index, of equal ones the first; NaN and 0 if one of them is NaN, and for an empty row minus
+/// infinity and 0.
+#[inline(always)]
+pub fn first_maximum(row: &[f32]) -> (f32, usize) {
+    if row.iter().any(|x| x.is_nan()) {
+        return (f32::NAN, 0);
+    }
+    let max = maximum(row);
+    (max, row.iter().position(|&x| x == max).unwrap_or(0))
+}
+
 /// The largest element; a NaN is ignored here and propagated by the sums.
 #[inline(always)]
 fn maximum(row: &[f32]) -> f32 {

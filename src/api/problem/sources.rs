@@ -97,7 +97,7 @@ impl From<ScorerError> for Problem {
             ScorerError::Unopened(OpenError::UnknownModel(error)) => error.into(),
             ScorerError::Unopened(OpenError::Adapter(error)) => error.into(),
             ScorerError::Unopened(error) => Self::failed("model", error),
-            ScorerError::Masked(_) => Self::fault("/model", error.to_string()),
+            ScorerError::Masked(_) | ScorerError::CannotContinue { .. } => Self::fault("/model", error.to_string()),
             ScorerError::Unfit(faults) => Self::unfit(&faults),
             ScorerError::Refused(refusal) => (&refusal).into(),
             ScorerError::Failed(error) => (&error).into(),

@@ -7,7 +7,7 @@ use crate::engine::request::{Answer, PassInput};
 use crate::pool::{Adapted, Model, largest_batch};
 use lm::models::lora::{Adapter, LoadedAdapter};
 use lm::models::masked::MaskedPosition;
-use lm::models::{CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
+use lm::models::{CausalLm, Continuation, Ending, GreedyPrompt, LoadedModel, MaskedLm, ModelError, Pending};
 use lm::panics::panic_message;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
@@ -102,7 +102,7 @@ impl ResidentModel {
         let place = self.adapter(part)?;
         let adapter = place.map(|place| &self.adapters[place].1);
         caught(|| match &self.loaded {
-            LoadedModel::Causal(model) => score(&**model, &inputs, adapter),
+            LoadedModel::Causal(model) => run(&**model, &inputs, adapter),
             LoadedModel::Masked(model) => fill(&**model, &inputs).map(Pending::Ready),
         })
     }
@@ -160,6 +160,49 @@ fn caught<T>(run: impl FnOnce() -> Result<T, ModelError>) -> Result<T, Failure> 
         }
         Err(panic) => Err(Failure::Panicked(format!("the forward pass panicked: {}", panic_message(&*panic)))),
     }
+}
+
+/// Scores sequences in one forward pass and continues others in another, whichever of both there are.
+fn run(
+    model: &dyn CausalLm,
+    inputs: &[&PassInput],
+    adapter: Option<&LoadedAdapter>,
+) -> Result<Pending<Vec<Answer>>, ModelError> {
+    let is_prompt = |input: &&PassInput| input.prompt().is_some();
+    let (prompts, sequences): (Vec<&PassInput>, Vec<&PassInput>) = inputs.iter().copied().partition(is_prompt);
+    if prompts.is_empty() {
+        return score(model, &sequences, adapter);
+    }
+    let continued = continue_greedily(model, &prompts, adapter)?;
+    if sequences.is_empty() {
+        return Ok(continued);
+    }
+    let kinds: Vec<bool> = inputs.iter().map(is_prompt).collect();
+    score(model, &sequences, adapter)?.then(move |scored| {
+        let (mut scored, mut continued) = (scored.into_iter(), continued.wait()?.into_iter());
+        let answer = |is_prompt: bool| if is_prompt { continued.next() } else { scored.next() };
+        Ok(kinds.into_iter().filter_map(answer).collect())
+    })
+}
+
+/// As [`score`]: an answer has one entry per prompt, and each goes on: with an id at least, and with no more than are wanted.
+fn continue_greedily(
+    model: &dyn CausalLm,
+    inputs: &[&PassInput],
+    adapter: Option<&LoadedAdapter>,
+) -> Result<Pending<Vec<Answer>>, ModelError> {
+    let prompts: Vec<&GreedyPrompt> = inputs.iter().filter_map(|input| input.prompt()).collect();
+    let most: Vec<usize> = prompts.iter().map(|prompt| prompt.most).collect();
+    model.begin_continuation(&prompts, adapter)?.then(move |continuations| {
+        let goes_on = |(continuation, most): (&Continuation, &usize)| {
+            let least = if continuation.ended == Ending::EndToken { 0 } else { 1 };
+            (least..=*most).contains(&continuation.ids.len())
+        };
+        if continuations.len() != most.len() || !continuations.iter().zip(&most).all(goes_on) {
+            return Err(ModelError::Forward("answered with the wrong number of ids".into()));
+        }
+        Ok(continuations.into_iter().map(Answer::Continued).collect())
+    })
 }
 
 /// An answer has one entry per sequence, and in it one per id but the first: anything else is a failure, for nothing

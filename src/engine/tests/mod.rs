@@ -6,6 +6,7 @@
 
 mod admission;
 mod by_hand;
+mod continuing;
 mod devices;
 mod evictions;
 mod faults;

@@ -2,7 +2,7 @@
 
 use super::script::opener;
 pub use super::script::{
-    Declared, Latch, Script, eventually, fake_filled, fake_stats, latched, lock, missing, slow_to_load,
+    Declared, Latch, Script, eventually, fake_filled, fake_next, fake_stats, latched, lock, missing, slow_to_load,
 };
 use crate::engine::{
     Answered, Circuit, Class, DeviceSlot, DiskCache, Engine, EngineError, EngineOptions, ModelActivity, Pass,
@@ -242,7 +242,7 @@ pub fn fill_work(model: &str, class: Class, blanks: Vec<MaskedPosition>) -> Requ
     request(model, class, blanks.into_iter().map(Pass::fill))
 }
 
-fn request(model: &str, class: Class, passes: impl Iterator<Item = Arc<Pass>>) -> Request {
+pub fn request(model: &str, class: Class, passes: impl Iterator<Item = Arc<Pass>>) -> Request {
     let mut request = Request::new(model, format!("sha256:{model}").into(), class, None);
     passes.for_each(|pass| drop(request.add(pass)));
     request

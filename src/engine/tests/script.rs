@@ -5,7 +5,7 @@ use crate::pool::tests::{declaration, model};
 use crate::pool::{Declaration, Loader, Model, Opener};
 use lm::models::lora::LoadedAdapter;
 use lm::models::masked::{Filled, MaskedPosition};
-use lm::models::{BatchStats, CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
+use lm::models::{BatchStats, CausalLm, Continuation, GreedyPrompt, LoadedModel, MaskedLm, ModelError, Pending};
 use mia::TokenStats;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -163,6 +163,7 @@ impl Script {
             context: Some(5000),
             longest: 5000,
             vocab_size: 100_000,
+            ends: model.ends.clone().filter(|_| !self.masked),
             masked: self.masked,
             weight_bytes: self.weight_bytes,
             activation_bytes: Arc::new(move |tokens| per_token * tokens as u64),
@@ -242,6 +243,20 @@ impl CausalLm for Running {
         }))
     }
 
+    fn begin_continuation(
+        &self,
+        prompts: &[&GreedyPrompt],
+        _: Option<&LoadedAdapter>,
+    ) -> Result<Pending<Vec<Continuation>>, ModelError> {
+        let inputs: Vec<Vec<u32>> = prompts.iter().map(|prompt| prompt.input()).collect();
+        self.script.run(self.device, &inputs.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+        let continued = |(prompt, input): (&&GreedyPrompt, &Vec<u32>)| {
+            let ends = prompt.ids.len()..=input.len();
+            prompt.accepted(&ends.map(|end| fake_next(self.script.id, &input[..end])).collect::<Vec<_>>())
+        };
+        Ok(Pending::Ready(prompts.iter().zip(&inputs).map(continued).collect()))
+    }
+
     fn probe(&self) -> Result<(), ModelError> {
         (self.script.on_probe)(self.device)
     }
@@ -260,6 +275,12 @@ pub fn fake_filled(model: &str, blank: &MaskedPosition) -> Filled {
     let stats = fake_stats(model, &blank.ids);
     let p_original = stats.last().map_or(0.0, |stats| stats.lp) + blank.position as f64;
     Filled { p_original, best: vec![(blank.position as u32, p_original)] }
+}
+
+/// Returns the fake model's first choice behind ids: it depends on the model and on all of them.
+pub fn fake_next(model: &str, ids: &[u32]) -> u32 {
+    let salt = model.bytes().map(u32::from).sum::<u32>();
+    ids.iter().fold(salt, |seen, id| (seen * 31 + id) % 99_991)
 }
 
 /// Returns the fake model's statistics of a sequence: every entry depends on the model and on all ids up to it.

@@ -122,6 +122,9 @@ fn collect_files(directory: &Path, prefix: &str, depth: usize, paths: &mut Vec<S
 /// The configuration of a model, which every model needs.
 pub const CONFIG: &str = "config.json";
 
+/// The settings of generation, which tell what ends a text; a model may lack them.
+const GENERATION: &str = "generation_config.json";
+
 /// The files of a tokenizer; all of them that a repository has are needed.
 const TOKENIZER: [&str; 8] = [
     "tokenizer.json",
@@ -166,7 +169,8 @@ pub fn model_files<E>(
         return Err(SelectionError::Missing(format!("`{CONFIG}`")));
     }
     let weights = weights(&has, read)?;
-    Ok(std::iter::once(CONFIG.to_owned()).chain(tokenizer(has)).chain(weights).collect())
+    let generation = has(GENERATION).then(|| GENERATION.to_owned());
+    Ok(std::iter::once(CONFIG.to_owned()).chain(generation).chain(tokenizer(has)).chain(weights).collect())
 }
 
 /// The names of the files of the tokenizer.

@@ -5,6 +5,7 @@ use super::assembly::Assembly;
 use super::config_reader::standard_json;
 use super::cuda::{self, Scans};
 use super::decoder::Decoder;
+use super::end_tokens::end_tokens;
 use super::error::ModelError;
 use super::families::{ModelDescription, Network, read_config};
 use super::files::{FileBytes, ModelFiles, joint_file_digest};
@@ -27,6 +28,7 @@ pub struct Checkpoint {
     pub description: ModelDescription,
     pub weights: Weights,
     config: FileBytes,
+    ends: Arc<[u32]>,
 }
 
 impl Checkpoint {
@@ -36,7 +38,13 @@ impl Checkpoint {
         let config = files.open(CONFIG)?;
         let value: Value = serde_json::from_slice(&standard_json(&config)).map_err(|e| files.error(CONFIG, e))?;
         let object = value.as_object().ok_or_else(|| files.error(CONFIG, "expected a JSON object"))?;
-        Ok(Self { description: read_config(object)?, weights: Weights::open(files)?, config })
+        let description = read_config(object)?;
+        Ok(Self { description, weights: Weights::open(files)?, config, ends: end_tokens(files)? })
+    }
+
+    /// The ids that end a text which the model writes.
+    pub fn ends(&self) -> &Arc<[u32]> {
+        &self.ends
     }
 
     pub fn model_type(&self) -> &'static str {

@@ -3,10 +3,12 @@
 use super::arch::{Arch, Embedding, Positions};
 use super::attention::AttentionPlan;
 use super::batch::{BatchStats, PackedBatch};
+use super::continuation::{Continuation, GreedyPrompt};
 use super::cuda::upload;
 use super::error::ModelError;
+use super::greedy::continued;
 use super::layer::DecoderLayer;
-use super::logit_stats::{Head, scored_stats};
+use super::logit_stats::{Head, first_choices, scored_stats};
 use super::lora::{Adapter, LayerAdapter, LoadedAdapter};
 use super::model::CausalLm;
 use super::model::Pending;
@@ -135,6 +137,16 @@ impl Decoder {
         self.head.logits(hidden)
     }
 
+    /// Position tables are finite: this gives a clear message instead of a device error about a missing row.
+    fn check_lengths(&self, batch: &PackedBatch) -> Result<(), ModelError> {
+        let (longest, context) = (batch.longest(), self.arch.sizes.context);
+        if longest > context {
+            let reason = format!("a sequence of {longest} tokens exceeds the model's context of {context}");
+            return Err(ModelError::Forward(reason));
+        }
+        Ok(())
+    }
+
     fn attention_shape(&self) -> AttentionShape {
         let (sizes, attention) = (self.arch.sizes, &self.arch.attention);
         AttentionShape {
@@ -150,14 +162,20 @@ impl Decoder {
 impl CausalLm for Decoder {
     fn begin(&self, sequences: &[&[u32]], adapter: Option<&LoadedAdapter>) -> Result<Pending<BatchStats>, ModelError> {
         let batch = PackedBatch::new(sequences);
-        // Position tables are finite: this gives a clear message instead of a device error about a missing row.
-        if batch.longest() > self.arch.sizes.context {
-            let (longest, context) = (batch.longest(), self.arch.sizes.context);
-            return Err(ModelError::Forward(format!(
-                "a sequence of {longest} tokens exceeds the model's context of {context}"
-            )));
-        }
+        self.check_lengths(&batch)?;
         scored_stats(&batch, &self.head, &self.device, |batch| self.hidden(batch, adapter))
+    }
+
+    fn begin_continuation(
+        &self,
+        prompts: &[&GreedyPrompt],
+        adapter: Option<&LoadedAdapter>,
+    ) -> Result<Pending<Vec<Continuation>>, ModelError> {
+        let continued = continued(prompts, |batch, rows| {
+            self.check_lengths(batch)?;
+            first_choices(batch, rows, &self.head, &self.device, |batch| self.hidden(batch, adapter))
+        });
+        continued.map(Pending::Ready)
     }
 
     fn load_adapter(&self, adapter: &Adapter) -> Result<LoadedAdapter, ModelError> {

@@ -44,6 +44,11 @@ impl ModelError {
     pub fn takes_no_adapters() -> Self {
         Self::Forward("this kind of model takes no adapters".into())
     }
+
+    /// For models of a kind that continues no texts.
+    pub fn continues_no_texts() -> Self {
+        Self::Forward("this kind of model continues no texts".into())
+    }
 }
 
 impl From<candle_core::Error> for ModelError {

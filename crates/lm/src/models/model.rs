@@ -1,6 +1,7 @@
 //! Loaded models, as the engine runs them.
 
 use super::batch::BatchStats;
+use super::continuation::{Continuation, GreedyPrompt};
 use super::error::ModelError;
 use super::lora::{Adapter, LoadedAdapter};
 use std::sync::Arc;
@@ -26,6 +27,22 @@ pub trait CausalLm {
     /// The same under an adapter.
     fn adapted_stats(&self, sequences: &[&[u32]], adapter: &LoadedAdapter) -> Result<BatchStats, ModelError> {
         self.begin(sequences, Some(adapter))?.wait()
+    }
+
+    /// Begins to continue sequences greedily, under an adapter if there is one: with the token of the largest logit and, of
+    /// several, of the lowest id. Each continuation has at least one id and at most `most`, and as many as one pass gives by the
+    /// draft of its prompt. Which ids these are depends neither on the draft nor on the other prompts.
+    ///
+    /// # Errors
+    /// As for [`CausalLm::begin`]; [`ModelError::Forward`] if a prompt has no ids, if the logits are not numbers, or if models
+    /// of this kind continue no texts.
+    fn begin_continuation(
+        &self,
+        prompts: &[&GreedyPrompt],
+        adapter: Option<&LoadedAdapter>,
+    ) -> Result<Pending<Vec<Continuation>>, ModelError> {
+        let _ = (prompts, adapter);
+        Err(ModelError::continues_no_texts())
     }
 
     /// Asks whether the model can run, where that is not certain: its server may be gone.

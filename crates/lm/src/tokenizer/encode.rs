@@ -81,6 +81,32 @@ impl Tokenizer {
         encoded.map_err(|error| TokenizerError(error.to_string()))
     }
 
+    /// The text that ids stand for, without special tokens. Bytes that are not valid UTF-8 are U+FFFD; some tokenizers drop the
+    /// space that the first id begins with.
+    ///
+    /// # Errors
+    /// If the decoder of the tokenizer fails; ids that the tokenizer does not have are left out.
+    pub fn decode(&self, ids: &[u32]) -> Result<String, TokenizerError> {
+        guarded(|| self.inner.decode(ids, true))?.map_err(|error| TokenizerError(error.to_string()))
+    }
+
+    /// The text of the last ids of a sequence as they stand behind those before: what decoding all of them gives beyond decoding
+    /// the first `given`, from the first character on that differs.
+    ///
+    /// # Errors
+    /// As for [`Self::decode`].
+    pub fn decode_behind(&self, ids: &[u32], given: usize) -> Result<String, TokenizerError> {
+        let (before, whole) = (self.decode(&ids[..given.min(ids.len())])?, self.decode(ids)?);
+        let mut characters = whole.chars();
+        for expected in before.chars() {
+            let rest = characters.as_str();
+            if characters.next() != Some(expected) {
+                return Ok(rest.to_owned());
+            }
+        }
+        Ok(characters.as_str().to_owned())
+    }
+
     /// The text of one token; U+FFFD if its bytes alone are not valid UTF-8.
     pub fn piece(&self, id: u32) -> String {
         guarded(|| self.inner.decode(&[id], false).unwrap_or_default()).unwrap_or_default()

@@ -3,6 +3,7 @@
 
 mod checkpoints;
 mod common;
+mod continuation;
 mod dispatch;
 mod gradients;
 mod invariance;

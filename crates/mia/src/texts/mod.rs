@@ -1,11 +1,14 @@
-//! When two texts are the same or nearly so: digests, the form in which texts are compared, and their words.
+//! When two texts are the same or nearly so: digests, the form in which texts are compared, and their words;
+//! and how much of one text another gives back.
 
 mod digest;
 mod near_duplicates;
+mod near_verbatim;
 mod shingles;
 mod words;
 
 pub use digest::{TextDigest, cluster_digest, hexadecimal, sha256_address};
 pub use near_duplicates::{NearDuplicateSearch, clusters};
+pub use near_verbatim::{ComparedWords, MergeAndFilter, NearVerbatim, NearVerbatimBlock, PAPER_PASSES, near_verbatim};
 pub use shingles::{Shingles, TextSketch, hash_bytes};
 pub use words::words;

@@ -1,5 +1,6 @@
 //! The reduction on the CPU: each thread multiplies one tile of the vocabulary and reduces it while it is in cache.
 
+use super::choices::FirstChoice;
 use super::tensor::{Head, TileRow, join_tiles};
 use crate::models::ops::{Weight, with_slice};
 use candle_core::{Result, Tensor};
@@ -7,7 +8,7 @@ use gemm::Parallelism;
 use kernels::activation::soft_cap;
 use kernels::gemm::linear;
 use kernels::packed::{MAX_COLUMNS, Packed, Rows};
-use kernels::row_statistics::reduce_row;
+use kernels::row_statistics::{first_maximum, reduce_row};
 use kernels::vectorised;
 use mia::TokenStats;
 use rayon::prelude::*;
@@ -28,22 +29,37 @@ pub fn bytes(vocab: usize, threads: usize) -> usize {
 }
 
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
+    project(hidden, head, |projection, hidden| projection.reduce(hidden, targets))
+}
+
+/// The first choice behind each row of `hidden` `[rows, hidden]`.
+pub fn first_choices(hidden: &Tensor, head: &Head) -> Result<Vec<FirstChoice>> {
+    project(hidden, head, |projection, hidden| projection.first_choices(hidden))
+}
+
+/// Calls a function with the head and the hidden states as slices.
+fn project<T>(hidden: &Tensor, head: &Head, reduce: impl Fn(Projection, &[f32]) -> T) -> Result<T> {
     match &*head.weight {
         Weight::Plain(weight) => {
-            with_slice(weight, |weight| with_bias(HeadMatrix::Plain(weight), hidden, head, targets))
+            with_slice(weight, |weight| with_bias(HeadMatrix::Plain(weight), hidden, head, &reduce))
         }
-        Weight::Packed(weight) => with_bias(HeadMatrix::Packed(weight), hidden, head, targets),
+        Weight::Packed(weight) => with_bias(HeadMatrix::Packed(weight), hidden, head, &reduce),
     }
 }
 
-fn with_bias(matrix: HeadMatrix, hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
+fn with_bias<T>(
+    matrix: HeadMatrix,
+    hidden: &Tensor,
+    head: &Head,
+    reduce: &impl Fn(Projection, &[f32]) -> T,
+) -> Result<T> {
     let [vocab, width] = head.weight.dims()?;
     let cap = head.soft_cap.map(|cap| cap as f32);
     with_slice(hidden, |hidden| match &head.bias {
-        None => Ok(Projection { matrix, bias: None, cap, vocab, width }.reduce(hidden, targets)),
-        Some(bias) => with_slice(bias, |bias| {
-            Ok(Projection { matrix, bias: Some(bias), cap, vocab, width }.reduce(hidden, targets))
-        }),
+        None => Ok(reduce(Projection { matrix, bias: None, cap, vocab, width }, hidden)),
+        Some(bias) => {
+            with_slice(bias, |bias| Ok(reduce(Projection { matrix, bias: Some(bias), cap, vocab, width }, hidden)))
+        }
     })
 }
 
@@ -88,6 +104,33 @@ impl Projection<'_> {
     }
 
     fn reduce_block(&self, hidden: &[f32], targets: &[u32]) -> Vec<TokenStats> {
+        let tiles = self.tiles(hidden, targets.len(), |reduced, logits, entries, rows| {
+            let (columns, first, targets) = (entries.len(), entries.start, &targets[rows]);
+            vectorised!(reduce_rows(reduced, logits, columns, first, targets));
+        });
+        join_tiles(tiles.len(), targets.len(), |tile, row| tiles[tile][row])
+    }
+
+    fn first_choices(&self, hidden: &[f32]) -> Vec<FirstChoice> {
+        hidden.chunks(ROWS * self.width).flat_map(|hidden| self.first_choices_of_block(hidden)).collect()
+    }
+
+    fn first_choices_of_block(&self, hidden: &[f32]) -> Vec<FirstChoice> {
+        let tiles = self.tiles(hidden, hidden.len() / self.width, |choices, logits, entries, _| {
+            let (columns, first) = (entries.len(), entries.start);
+            vectorised!(choose_rows(choices, logits, columns, first));
+        });
+        FirstChoice::join_tiles(&tiles)
+    }
+
+    /// The results of `reduce` by tile and row. It is called with the results of a tile so far, logits of some of its rows, the
+    /// vocabulary entries of the tile and those rows.
+    fn tiles<T: Send>(
+        &self,
+        hidden: &[f32],
+        rows: usize,
+        reduce: impl Fn(&mut Vec<T>, &[f32], Range<usize>, Range<usize>) + Sync,
+    ) -> Vec<Vec<T>> {
         // Packed weights are divided at panel boundaries.
         let (product, unit) = match self.matrix {
             HeadMatrix::Plain(weight) => (Product::Plain(weight, hidden), 1),
@@ -97,19 +140,15 @@ impl Projection<'_> {
         let bound = |index: usize| (index * units / count * unit).min(self.vocab);
         let reduce_tile = |logits: &mut Vec<f32>, index: usize| {
             let entries = bound(index)..bound(index + 1);
-            let mut reduced = Vec::with_capacity(targets.len());
+            let mut reduced = Vec::with_capacity(rows);
             let at_once = product.rows_at_once();
-            for rows in (0..targets.len()).step_by(at_once).map(|row| row..(row + at_once).min(targets.len())) {
-                self.logits(logits, &product, rows.clone(), entries.clone());
-                let (logits, targets, reduced) = (&logits[..], &targets[rows], &mut reduced);
-                let (columns, first) = (entries.len(), entries.start);
-                vectorised!(reduce_rows(reduced, logits, columns, first, targets));
+            for block in (0..rows).step_by(at_once).map(|row| row..(row + at_once).min(rows)) {
+                self.logits(logits, &product, block.clone(), entries.clone());
+                reduce(&mut reduced, logits, entries.clone(), block);
             }
             reduced
         };
-        let tiles = (0..count).into_par_iter();
-        let tiles: Vec<Vec<TileRow>> = tiles.map_init(Vec::new, reduce_tile).collect();
-        join_tiles(tiles.len(), targets.len(), |tile, row| tiles[tile][row])
+        (0..count).into_par_iter().map_init(Vec::new, reduce_tile).collect()
     }
 
     /// The logits `[rows, entries]` of some of the rows and a range of the vocabulary.
@@ -145,4 +184,13 @@ fn reduce_rows(reduced: &mut Vec<TileRow>, logits: &[f32], columns: usize, first
         let target = (target as usize).checked_sub(first).and_then(|column| row.get(column)).map(|&x| f64::from(x));
         reduced.push((reduce_row(row), target));
     }
+}
+
+/// The largest of each row of `columns` logits; `first` is the vocabulary entry of the first column.
+#[inline(always)]
+fn choose_rows(choices: &mut Vec<FirstChoice>, logits: &[f32], columns: usize, first: usize) {
+    choices.extend(logits.chunks_exact(columns).map(|row| {
+        let (logit, column) = first_maximum(row);
+        FirstChoice { logit: f64::from(logit), id: (first + column) as u32 }
+    }));
 }

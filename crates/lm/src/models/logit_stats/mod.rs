@@ -6,6 +6,7 @@
 //! f32 and exist for one tile of the vocabulary at a time; tiles are joined in f64 by the pairwise update of Chan,
 //! Golub and LeVeque (1983), which, unlike the difference of two large sums, cannot make a variance negative.
 
+mod choices;
 mod cpu;
 mod gpu;
 mod tensor;
@@ -22,6 +23,7 @@ use super::error::ModelError;
 use super::model::Pending;
 use candle_core::{DType, Device, Result, Tensor};
 use mia::TokenStats;
+use std::ops::Range;
 
 /// Statistics of every scored token of a batch, by sequence; `hidden` computes the input of the head,
 /// `[tokens, hidden]`.
@@ -35,17 +37,49 @@ pub fn scored_stats(
     if rows.is_empty() {
         return Ok(Pending::Ready(vec![Vec::new(); batch.sequences.len()]));
     }
-    let [vocab, _] = head.weight.dims()?;
-    // A GPU would not report this but fail permanently.
-    if let Some(id) = batch.ids.iter().find(|&&id| id as usize >= vocab) {
-        return Err(ModelError::Forward(format!("token id {id} is outside the model's vocabulary of {vocab}")));
-    }
+    check_ids(batch, head)?;
     let hidden = hidden(batch)?.index_select(&upload(&rows, device)?, 0)?;
     let lengths: Vec<usize> = batch.sequences.iter().map(|sequence| sequence.len().saturating_sub(1)).collect();
     begin_logit_stats(&hidden, head, &targets)?.then(move |stats| {
         let mut stats = stats.into_iter();
         Ok(lengths.into_iter().map(|length| stats.by_ref().take(length).collect()).collect())
     })
+}
+
+fn check_ids(batch: &PackedBatch, head: &Head) -> std::result::Result<(), ModelError> {
+    let [vocab, _] = head.weight.dims()?;
+    // A GPU would not report this but fail permanently.
+    match batch.ids.iter().find(|&&id| id as usize >= vocab) {
+        Some(id) => Err(ModelError::Forward(format!("token id {id} is outside the model's vocabulary of {vocab}"))),
+        None => Ok(()),
+    }
+}
+
+/// The model's first choice behind each of some rows of a batch, by range of rows; `hidden` computes the input of the head,
+/// `[tokens, hidden]`. Of equally probable tokens the one with the lowest id is the first choice.
+pub fn first_choices(
+    batch: &PackedBatch,
+    ranges: &[Range<usize>],
+    head: &Head,
+    device: &Device,
+    hidden: impl FnOnce(&PackedBatch) -> Result<Tensor>,
+) -> std::result::Result<Vec<Vec<u32>>, ModelError> {
+    let rows: Vec<u32> = ranges.iter().cloned().flatten().map(|row| row as u32).collect();
+    if rows.is_empty() {
+        return Ok(vec![Vec::new(); ranges.len()]);
+    }
+    check_ids(batch, head)?;
+    let hidden = hidden(batch)?.index_select(&upload(&rows, device)?, 0)?;
+    let choices = if hidden.device().is_cpu() && hidden.dtype() == DType::F32 {
+        cpu::first_choices(&hidden, head)?
+    } else {
+        choices::first_choices(&hidden, head)?
+    };
+    if choices.iter().any(|choice| choice.logit.is_nan()) {
+        return Err(ModelError::Forward("the logits of the model are not numbers (NaN)".to_owned()));
+    }
+    let mut ids = choices.into_iter().map(|choice| choice.id);
+    Ok(ranges.iter().map(|range| ids.by_ref().take(range.len()).collect()).collect())
 }
 
 /// Statistics of the token `targets[i]` that follows row i of `hidden` `[rows, hidden]`.

@@ -29,8 +29,12 @@ impl Head {
 /// `hidden weight^T + bias`, capped, in f32, or in f64 if the model itself computes in f64.
 pub fn logits(hidden: &Tensor, weight: &Tensor, bias: Option<&Tensor>, cap: Option<f64>) -> Result<Tensor> {
     let dtype = if hidden.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-    let product = hidden.matmul(&weight.t()?)?.to_dtype(dtype)?;
-    let logits = bias.map_or(Ok(product.clone()), |b| product.broadcast_add(&b.to_dtype(dtype)?))?;
+    with_bias_and_cap(hidden.matmul(&weight.t()?)?.to_dtype(dtype)?, bias, cap)
+}
+
+/// Logits from the product of hidden states and weights, in the type of the product.
+pub fn with_bias_and_cap(product: Tensor, bias: Option<&Tensor>, cap: Option<f64>) -> Result<Tensor> {
+    let logits = bias.map_or(Ok(product.clone()), |b| product.broadcast_add(&b.to_dtype(product.dtype())?))?;
     cap.map_or(Ok(logits.clone()), |cap| soft_cap(&logits, cap))
 }
 

@@ -166,3 +166,73 @@ fn tiles_of_impossible_tokens_alone_contribute_nothing() {
     bias[17] = f32::NAN;
     assert!(logit_stats(&hidden, &head(&bias), &[4001]).unwrap()[0].lp.is_nan());
 }
+
+/// Logits that consist of biases alone, `rows` times.
+fn chosen(bias: &[f32], rows: usize) -> [Vec<choices::FirstChoice>; 2] {
+    let device = Device::Cpu;
+    let head = Head {
+        weight: plain(Tensor::zeros((bias.len(), 2), DType::F32, &device).unwrap()),
+        bias: Some(Tensor::new(bias, &device).unwrap()),
+        soft_cap: None,
+    };
+    let hidden = Tensor::zeros((rows, 2), DType::F32, &device).unwrap();
+    [cpu::first_choices(&hidden, &head).unwrap(), choices::first_choices(&hidden, &head).unwrap()]
+}
+
+#[test]
+fn the_first_choice_is_the_lowest_of_the_largest() {
+    for vocab in [1, 15, 16, 513, 1025, 5000] {
+        for scale in [0.0, 1.0, 5.0] {
+            // In halves, so that many are equal, also in different tiles.
+            let bias: Vec<f32> =
+                noise(vocab, scale, vocab as u64).into_iter().map(|x| (2.0 * x).round() / 2.0).collect();
+            let largest = bias.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let lowest = bias.iter().position(|x| *x == largest).unwrap() as u32;
+            let expected = choices::FirstChoice { logit: largest.into(), id: lowest };
+            for (way, choices) in chosen(&bias, 3).into_iter().enumerate() {
+                assert_eq!(choices, [expected; 3], "{vocab} {scale} way {way}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_choice_has_the_largest_of_products_too() {
+    const WIDTH: usize = 24;
+    let device = Device::Cpu;
+    for (rows, vocab) in [(1, 3), (5, 432), (7, 513), (1100, 700)] {
+        let (h, w) = (noise(rows * WIDTH, 1.0, 7), noise(vocab * WIDTH, 1.0, 11));
+        let head = Head {
+            weight: plain(Tensor::from_slice(&w, (vocab, WIDTH), &device).unwrap()),
+            bias: None,
+            soft_cap: Some(30.0),
+        };
+        let hidden = Tensor::from_slice(&h, (rows, WIDTH), &device).unwrap();
+        let logits: Vec<Vec<f32>> = head.logits(&hidden).unwrap().to_vec2().unwrap();
+        for choices in [cpu::first_choices(&hidden, &head).unwrap(), choices::first_choices(&hidden, &head).unwrap()] {
+            assert_eq!(choices.len(), rows);
+            for (choice, logits) in choices.iter().zip(&logits) {
+                let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                // Other sums have other last bits.
+                assert!(
+                    logits[choice.id as usize] > largest - 1e-4 && (choice.logit - f64::from(largest)).abs() < 1e-4
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn impossible_tokens_are_chosen_last_and_a_nan_shows() {
+    let (nothing, nan) = (f32::NEG_INFINITY, f32::NAN);
+    let mut late = vec![nothing; 5000];
+    late[4321] = -3.0;
+    for (bias, id) in [(vec![nothing, -1e30, nothing], 1), (vec![nothing; 3], 0), (late.clone(), 4321)] {
+        chosen(&bias, 2).iter().flatten().for_each(|choice| assert_eq!(choice.id, id));
+    }
+    for place in [0, 17, 4999] {
+        let mut bias = late.clone();
+        bias[place] = nan;
+        assert!(chosen(&bias, 2).iter().flatten().all(|choice| choice.logit.is_nan()), "{place}");
+    }
+}

@@ -16,9 +16,11 @@ mod tests;
 pub use arch::MambaArch;
 
 use super::batch::{BatchStats, PackedBatch, similar_lengths};
+use super::continuation::{Continuation, GreedyPrompt};
 use super::cuda::{Scans, upload};
 use super::error::ModelError;
-use super::logit_stats::{Head, scored_stats};
+use super::greedy::continued;
+use super::logit_stats::{Head, first_choices, scored_stats};
 use super::lora::LoadedAdapter;
 use super::model::CausalLm;
 use super::model::Pending;
@@ -75,6 +77,11 @@ impl Mamba {
 }
 
 impl Mamba {
+    /// Returns true if sequences of a batch are padded to the longest, as the plain form does.
+    fn pads(&self) -> bool {
+        !self.form.is_fused() && self.scans.is_none()
+    }
+
     fn run(&self, sequences: &[&[u32]]) -> Result<Pending<BatchStats>, ModelError> {
         let batch = PackedBatch::new(sequences);
         scored_stats(&batch, &self.head, &self.device, |batch| self.hidden(batch))
@@ -86,10 +93,10 @@ impl CausalLm for Mamba {
         if adapter.is_some() {
             return Err(ModelError::takes_no_adapters());
         }
-        if self.form.is_fused() || self.scans.is_some() {
+        if !self.pads() {
             return self.run(sequences);
         }
-        // The plain form pads, which is cheaper among sequences of similar length.
+        // Padding is cheaper among sequences of similar length.
         let mut stats = vec![Vec::new(); sequences.len()];
         for places in similar_lengths(sequences.iter().map(|sequence| sequence.len())) {
             let group: Vec<&[u32]> = places.iter().map(|&place| sequences[place]).collect();
@@ -98,5 +105,27 @@ impl CausalLm for Mamba {
             }
         }
         Ok(Pending::Ready(stats))
+    }
+
+    fn begin_continuation(
+        &self,
+        prompts: &[&GreedyPrompt],
+        adapter: Option<&LoadedAdapter>,
+    ) -> Result<Pending<Vec<Continuation>>, ModelError> {
+        if adapter.is_some() {
+            return Err(ModelError::takes_no_adapters());
+        }
+        let run = |prompts: &[&GreedyPrompt]| {
+            continued(prompts, |batch, rows| {
+                first_choices(batch, rows, &self.head, &self.device, |batch| self.hidden(batch))
+            })
+        };
+        if self.pads() {
+            // Alone, nothing is padded.
+            let one_by_one = |prompt: &&GreedyPrompt| run(&[prompt]);
+            let continuations: Vec<_> = prompts.iter().map(one_by_one).collect::<Result<_, _>>()?;
+            return Ok(Pending::Ready(continuations.concat()));
+        }
+        run(prompts).map(Pending::Ready)
     }
 }
