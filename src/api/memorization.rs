@@ -9,13 +9,13 @@ use super::state::ApiState;
 use crate::datasets::Sample;
 use crate::jobs::Submission;
 use crate::memorization::{
-    MemorizationError, MemorizationKind, MemorizationReport, MemorizationRequest, MemorizationSubject, WindowPasses,
-    WindowScorer, WindowShape, WorkText,
+    ContinuationSettings, MemorizationError, MemorizationKind, MemorizationReport, MemorizationRequest,
+    MemorizationSubject, WindowPasses, WindowScorer, WindowShape, WorkText,
 };
 use crate::scorer::ScorerError;
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
-use mia::json::List;
+use mia::json::{List, Object};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -106,9 +106,12 @@ impl JobResource for MemorizationKind {
 
 /// Refuses windows that do not fit the model, where it is open by now; otherwise the job finds out.
 async fn check_fit(state: &ApiState, request: &MemorizationRequest) -> Result<(), Problem> {
-    let fit = async { WindowScorer::open(&state.scorer, &request.model).await?.layout(request.windows).await };
+    let fit = async { WindowScorer::open(&state.scorer, &request.model).await?.layout(request).await };
     match tokio::time::timeout(FIT_TIME, fit).await {
         Ok(Err(MemorizationError::Scorer(error @ ScorerError::Masked(_)))) => Err(error.into()),
+        Ok(Err(MemorizationError::Scorer(error @ ScorerError::CannotContinue { .. }))) => {
+            Err(Problem::fault("/continuation", error.to_string()))
+        }
         Ok(Err(error @ MemorizationError::WindowTooLong { .. })) => Err(Problem::fault("/prefix", error.to_string())),
         _ => Ok(()),
     }
@@ -148,6 +151,9 @@ pub struct MemorizationBody {
     /// True to have the text of each longest run in the report; false if left out.
     #[schema(value_type = Option<bool>)]
     run_text: Option<Shaped<bool>>,
+    /// Greedy continuation of the texts, and of those of the control; none if left out.
+    #[schema(value_type = Option<ContinuationSettings>)]
+    continuation: Option<Shaped<Object<ContinuationSettings>>>,
     /// Maximum time from submission to the end, in seconds; the job fails after it. No limit if left out.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
     timeout_seconds: Option<Shaped<u64>>,
@@ -203,9 +209,11 @@ impl JobBody for MemorizationBody {
         };
         faults.extend_below("", windows.faults());
         let run_text = check::shaped("/run_text", self.run_text, &mut faults).unwrap_or_default();
+        let continuation = check::shaped("/continuation", self.continuation, &mut faults).map(|Object(given)| given);
+        faults.extend_below("/continuation", continuation.iter().flat_map(ContinuationSettings::faults).collect());
         let timeout = request::timeout(self.timeout_seconds, &mut faults);
         let (model, control) = (model.unwrap_or_default(), control.unwrap_or_default());
-        let request = MemorizationRequest { model, windows, run_text, control };
+        let request = MemorizationRequest { model, windows, run_text, continuation, control };
         let sample = |WorkText { id, text }| Sample { id, text, ..Sample::default() };
         let texts = works(self.texts, "texts")?.map(|texts| texts.into_iter().map(sample).collect());
         let submitted = JobSamples::from_field("texts", texts, self.dataset, dataset, &mut faults)?;

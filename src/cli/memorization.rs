@@ -10,8 +10,8 @@ use crate::app;
 use crate::config::{Dtype, ModelFlags, Settings};
 use crate::datasets::{Sample, SampleBlocks, SampleTotals};
 use crate::memorization::{
-    self, MapFormat, MemorizationError, MemorizationProgress, MemorizationReport, MemorizationRequest, PassCost,
-    WindowPasses, WindowScorer, WindowShape, WorkText,
+    self, ContinuationSettings, MapFormat, MemorizationError, MemorizationProgress, MemorizationReport,
+    MemorizationRequest, PassCost, SeedPassage, WindowPasses, WindowScorer, WindowShape, WorkText,
 };
 use crate::new_file::NewFile;
 use crate::scorer::Scorer;
@@ -43,6 +43,16 @@ pub struct MemorizationArgs {
     /// is a pass of its own and is given exactly --prefix tokens.
     #[arg(long, value_name = "PASSES", help_heading = "Windows", value_parser = variant::<WindowPasses>(), default_value = "shared")]
     passes: WindowPasses,
+    /// Continue each text greedily, by up to this many tokens, from the prefix of a window, and show how much of the text comes
+    /// back near-verbatim.
+    #[arg(long = "continue", value_name = "TOKENS", help_heading = "Continuation")]
+    continue_by: Option<usize>,
+    /// Window whose prefix is continued: `most_probable`, with the largest log p, or `start`, the first.
+    #[arg(long, value_name = "WINDOW", help_heading = "Continuation", requires = "continue_by", value_parser = variant::<SeedPassage>(), default_value = "most_probable")]
+    seed_passage: SeedPassage,
+    /// Least number of matching words of a near-verbatim block.
+    #[arg(long, value_name = "NUMBER", help_heading = "Continuation", requires = "continue_by", default_value_t = ContinuationSettings::default().least_words)]
+    least_words: usize,
     #[command(flatten)]
     report: ReportArgs,
     /// File to write all windows to, along each text: `.csv` or `.ndjson`.
@@ -102,6 +112,12 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     if let [fault, ..] = &*windows.faults() {
         bail!("--{}: {}", fault.pointer.trim_start_matches('/'), fault.detail);
     }
+    let (seed, least_words) = (args.seed_passage, args.least_words);
+    let continuation = args.continue_by.map(|tokens| ContinuationSettings { tokens, seed, least_words });
+    if let Some(fault) = continuation.iter().flat_map(ContinuationSettings::faults).next() {
+        let flag = if fault.pointer == "/tokens" { "--continue" } else { "--least-words" };
+        bail!("{flag}: {}", fault.detail);
+    }
     let (texts, totals) = read_texts(&args.input)?;
     let control = match &args.control {
         Some(file) => {
@@ -114,7 +130,7 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     let (settings, named) = load_settings(&flags, config, &args.input.files())?;
     let scorer = app::make_scorer(&settings, app::hub())?;
     let model = scorer.pool().find(named.first().map(String::as_str))?.id.clone();
-    let request = MemorizationRequest { model, windows, run_text: args.run_text, control };
+    let request = MemorizationRequest { model, windows, run_text: args.run_text, continuation, control };
     if let Some(fault) = request.texts_fault(&totals) {
         bail!("{}: {fault}", args.input.file.display());
     }

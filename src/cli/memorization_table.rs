@@ -3,8 +3,8 @@
 use super::report_format::wrapped;
 use super::text_table::{TextColumn, TextTable};
 use crate::memorization::{
-    ExtractionSummary, ExtractionWindow, LEAST_PROBABILITY, MemorizationReport, TextExtraction, WindowPasses,
-    WindowShape,
+    ExtractionSummary, ExtractionWindow, LEAST_PROBABILITY, MemorizationReport, TextContinuation, TextExtraction,
+    WindowPasses, WindowShape,
 };
 use crate::wire::number_of;
 use std::fmt::Write;
@@ -44,6 +44,9 @@ pub fn render(report: &MemorizationReport, width: Option<usize>) -> String {
             let fault = format!("{kind}{}: {}: {}", name(text), error.code, error.detail);
             let _ = write!(out, "\n{}", wrapped(&fault, width));
         }
+    }
+    for (text, continuation) in report.texts.iter().filter_map(|text| Some((text, text.continuation.as_ref()?))) {
+        let _ = write!(out, "\n{}", wrapped(&format!("{}: {}", name(text), continued(continuation)), width));
     }
     for (text, run) in report.texts.iter().filter_map(|text| Some((text, text.longest_run.as_ref()?.text.as_ref()?))) {
         let _ = write!(out, "\n{}", wrapped(&format!("{}, longest run: {run}", name(text)), width));
@@ -113,6 +116,19 @@ fn strip(text: &TextExtraction) -> String {
         }
     }
     cells.map(|level| [' ', '\u{2591}', '\u{2592}', '\u{2593}', '\u{2588}'][level]).iter().collect()
+}
+
+/// A continuation in words, with the text that the model wrote.
+fn continued(continuation: &TextContinuation) -> String {
+    let TextContinuation { seed_end, verbatim_tokens, matching_words, words, text, blocks, .. } = continuation;
+    let tokens = number_of(continuation.tokens, "token");
+    let ended = if continuation.end_of_text { ", where the model ended it" } else { "" };
+    let (words, blocks) = (number_of(*words, "word"), number_of(blocks.len(), "near-verbatim block"));
+    let fault = continuation.error.as_ref().map_or(String::new(), |error| format!(" ({})", error.detail));
+    format!(
+        "continued greedily from character {seed_end} by {tokens}{ended}: the first {verbatim_tokens} are those of the text, and \
+         {matching_words} of {words} are in {blocks}{fault}: {text}"
+    )
 }
 
 /// The id of a text, or its place.

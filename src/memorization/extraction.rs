@@ -4,6 +4,7 @@
 //! (Carlini et al. 2021 and 2023), or with the probability `p` that sampling gives it (Hayes et al. 2025), so that n tries give
 //! it at least once with probability `1 - (1 - p)^n`.
 
+use super::continuation::TextContinuation;
 use super::greedy_run::GreedyRun;
 use crate::datasets::SampleId;
 use crate::scorer::TextError;
@@ -110,6 +111,9 @@ pub struct TextExtraction {
     /// disjoint windows is at least as large as that of this text; absent in the control and without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_value: Option<f64>,
+    /// The text continued greedily; absent unless the request has `continuation`, and without windows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<TextContinuation>,
     /// In order of the text.
     pub windows: Vec<ExtractionWindow>,
     /// Why it has no windows: `too_short`, `too_long`, `untokenizable` or `non_finite`.

@@ -2,8 +2,10 @@
 //!
 //! [`run`] measures texts; the command line calls it. [`MemorizationKind`] runs the jobs of a service. Windows and
 //! the passes that they share are laid out in `passes.rs`; the numbers of a window, and the coverage of a text by its windows, are
-//! computed in `extraction.rs`; the place of a text among known works in `known_works.rs`.
+//! computed in `extraction.rs`; the place of a text among known works in
+//! `known_works.rs`; greedy continuations in `continuation.rs`.
 
+mod continuation;
 mod error;
 mod extraction;
 mod greedy_run;
@@ -16,6 +18,7 @@ mod request;
 mod run;
 mod window_scorer;
 
+pub use continuation::{ContinuationSettings, SeedPassage, TextContinuation, VerbatimBlock};
 pub use error::MemorizationError;
 pub use extraction::{ExtractionWindow, LEAST_PROBABILITY, TextExtraction};
 pub use greedy_run::GreedyRun;

@@ -1,9 +1,10 @@
 //! Report of a memorization job.
 
+use super::continuation::ContinuationSettings;
 use super::extraction::{LEAST_PROBABILITY, TextExtraction, covered_characters, share, tries_for_half};
 use super::known_works::KnownWorks;
 use super::passes::PassCost;
-use super::request::{WindowPasses, WindowShape};
+use super::request::{MemorizationRequest, WindowPasses, WindowShape};
 use crate::pool::ModelInfo;
 use crate::wire::number_of;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,9 @@ pub struct MemorizationReport {
     pub windows: WindowShape,
     /// Passes that score them.
     pub cost: PassCost,
+    /// Greedy continuation of the texts; absent unless the request has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<ContinuationSettings>,
     /// The probability from which a window counts in `coverage`.
     pub least_probability: f64,
     /// The texts and the control beside each other.
@@ -46,23 +50,28 @@ pub struct ExtractionSummaries {
 }
 
 impl MemorizationReport {
-    /// The report of these texts, and of the control where there is one.
+    /// The report of a request's texts, and of the control where there is one.
     #[must_use]
     pub fn new(
         model: ModelInfo,
-        windows: WindowShape,
+        request: &MemorizationRequest,
         cost: PassCost,
         mut texts: Vec<TextExtraction>,
         control: Option<Vec<TextExtraction>>,
     ) -> Self {
+        let MemorizationRequest { windows, continuation, .. } = *request;
         let known_works = KnownWorks::compare(&mut texts, control.as_deref().unwrap_or_default(), windows);
         let (of_texts, of_control) = (ExtractionSummary::new(&texts), control.as_deref().map(ExtractionSummary::new));
         let mut reading = reading(&of_texts, of_control.as_ref(), windows);
-        if let Some(known) = known_works {
-            let _ = write!(reading, " {}", standing(known));
+        for sentence in known_works
+            .map(standing)
+            .into_iter()
+            .chain(continuation.map(|settings| continued(settings, &texts, control.as_deref())))
+        {
+            let _ = write!(reading, " {sentence}");
         }
         let summary = ExtractionSummaries { texts: of_texts, control: of_control, known_works, reading };
-        Self { model, windows, cost, least_probability: LEAST_PROBABILITY, summary, texts, control }
+        Self { model, windows, cost, continuation, least_probability: LEAST_PROBABILITY, summary, texts, control }
     }
 }
 
@@ -159,6 +168,23 @@ fn standing(known: KnownWorks) -> String {
          the model not seen it, would be a work like those.",
         number_of(works, "work") + " of the control"
     )
+}
+
+/// How many texts come back when they are continued greedily.
+fn continued(settings: ContinuationSettings, texts: &[TextExtraction], control: Option<&[TextExtraction]>) -> String {
+    let counts = |texts: &[TextExtraction]| {
+        let continuations = || texts.iter().filter_map(|text| text.continuation.as_ref());
+        let returned = continuations().filter(|continuation| continuation.matching_words > 0).count();
+        format!("{returned} of {}", continuations().count())
+    };
+    let ContinuationSettings { tokens, least_words, .. } = settings;
+    let begin = format!(
+        "Continued greedily by up to {}, {} texts come back near-verbatim for {} or more",
+        number_of(tokens, "token"),
+        counts(texts),
+        number_of(least_words, "word"),
+    );
+    control.map_or_else(|| format!("{begin}."), |control| format!("{begin}; of the control {}.", counts(control)))
 }
 
 /// Describes how much is completed; `None` without windows.

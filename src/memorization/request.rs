@@ -1,5 +1,6 @@
 //! Request for a memorization job, as data.
 
+use super::continuation::{ContinuationSettings, MOST_CONTINUED};
 use crate::datasets::SampleId;
 use crate::datasets::SampleTotals;
 use mia::methods::Fault;
@@ -23,6 +24,9 @@ pub struct MemorizationRequest {
     /// True if the report has the text of each longest run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run_text: bool,
+    /// Greedy continuation of the texts; `None` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<ContinuationSettings>,
     /// Texts that the model cannot have seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub control: Vec<WorkText>,
@@ -91,6 +95,8 @@ impl MemorizationRequest {
             Some("there are no texts; a memorization job takes at least one".to_owned())
         } else if all > MOST_TEXTS {
             Some(format!("there are {all} texts, those of the control included; the limit of a job is {MOST_TEXTS}"))
+        } else if self.continuation.is_some() && all > MOST_CONTINUED {
+            Some(format!("there are {all} texts, those of the control included; {MOST_CONTINUED} can be continued"))
         } else {
             None
         }

@@ -42,7 +42,7 @@ pub async fn run(
     target: &WindowScorer<'_>,
     progress: impl Fn(MemorizationProgress),
 ) -> Result<MemorizationReport, MemorizationError> {
-    let works = Works { request, samples, layout: target.layout(request.windows).await? };
+    let works = Works { request, samples, layout: target.layout(request).await? };
     works.check_control().await?;
     let mut done = works.count(target).await?;
     progress(done);
@@ -61,7 +61,9 @@ pub async fn run(
     while let Some(outcome) = outcomes.try_next().await? {
         match outcome {
             (WorkStep::Text(text), _) => {
-                texts.extend(current.replace(text).map(|text| text.finish(request.run_text)));
+                if let Some(text) = current.replace(text) {
+                    texts.push(finished(*text, request, target).await?);
+                }
                 done.texts = texts.len();
             }
             (WorkStep::Pass(pass), stats) => {
@@ -73,11 +75,32 @@ pub async fn run(
         }
         progress(done);
     }
-    texts.extend(current.map(|text| text.finish(request.run_text)));
+    if let Some(text) = current {
+        texts.push(finished(*text, request, target).await?);
+    }
     progress(MemorizationProgress { texts: texts.len(), ..done });
     let control = texts.split_off(texts.len() - request.control.len().min(texts.len()));
     let control = (!request.control.is_empty()).then_some(control);
-    Ok(MemorizationReport::new(target.info.clone(), request.windows, done.cost, texts, control))
+    Ok(MemorizationReport::new(target.info.clone(), request, done.cost, texts, control))
+}
+
+/// The text with all that its windows amount to, and continued where the request asks for it.
+async fn finished(
+    measured: MeasuredText,
+    request: &MemorizationRequest,
+    target: &WindowScorer<'_>,
+) -> Result<TextExtraction, MemorizationError> {
+    let (text, encoded) = (Arc::clone(&measured.text), measured.encoded.clone());
+    let extraction = measured.finish(request.run_text);
+    let seed = request
+        .continuation
+        .zip(encoded)
+        .and_then(|(settings, encoded)| Some((settings, settings.seed(&extraction, &encoded, request.windows)?)));
+    let continuation = match seed {
+        Some((settings, seed)) => Some(target.continued(settings, seed, text).await?),
+        None => None,
+    };
+    Ok(TextExtraction { continuation, ..extraction })
 }
 
 /// The texts of a request, and then those of its control.

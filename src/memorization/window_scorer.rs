@@ -1,8 +1,9 @@
 //! Has windows scored by a model, and waits for one that is reloaded.
 
+use super::continuation::{ContinuationSettings, Seed, TextContinuation};
 use super::error::MemorizationError;
 use super::passes::PassLayout;
-use super::request::WindowShape;
+use super::request::{MemorizationRequest, WindowShape};
 use crate::engine::{EngineError, Stats};
 use crate::pool::ModelInfo;
 use crate::retry::until_final;
@@ -34,17 +35,21 @@ impl<'a> WindowScorer<'a> {
         self.bound.numerics()
     }
 
-    /// The passes of windows of this shape.
+    /// The passes of a request's windows.
     ///
     /// # Errors
-    /// Where a window does not fit into the context, with what the tokenizer puts before a text.
-    pub async fn layout(&self, shape: WindowShape) -> Result<PassLayout, MemorizationError> {
+    /// Where a window or a continuation does not fit into the context, with what the tokenizer puts before a text, or the model
+    /// continues no texts.
+    pub async fn layout(&self, request: &MemorizationRequest) -> Result<PassLayout, MemorizationError> {
         let specials = self.encode("".into()).await?.map_or(0, |encoded| encoded.specials_before);
-        let WindowShape { prefix, suffix, .. } = shape;
-        match self.bound.length_fault(shape.tokens().saturating_add(specials)) {
-            Some(fault) => Err(MemorizationError::WindowTooLong { prefix, suffix, fault }),
-            None => Ok(PassLayout::new(shape, specials, self.bound.longest())),
+        let WindowShape { prefix, suffix, .. } = request.windows;
+        if let Some(fault) = self.bound.length_fault(request.windows.tokens().saturating_add(specials)) {
+            return Err(MemorizationError::WindowTooLong { prefix, suffix, fault });
         }
+        if let Some(settings) = request.continuation {
+            self.scorer.check_continuation(&self.bound, prefix + specials, settings.tokens)?;
+        }
+        Ok(PassLayout::new(request.windows, specials, self.bound.longest()))
     }
 
     /// A text in its ids, or why it has none.
@@ -56,20 +61,49 @@ impl<'a> WindowScorer<'a> {
     /// the sequence is asked once more.
     pub async fn stats(&self, ids: &Arc<[u32]>) -> Result<Stats, MemorizationError> {
         match self.scorer.score_ids_behind(&self.bound, ids).await {
-            Err(error) if error.is_retryable() || matches!(error, ScorerError::Failed(EngineError::ModelFailed(_))) => {
-                tracing::debug!(%error, "a window is scored again");
-                until_final(MemorizationError::is_retryable, || self.stats_anew(ids)).await
+            Err(error) if is_asked_again(&error) => {
+                let again = || async { Ok(self.scorer.score_ids_behind(&*self.bind_anew().await?, ids).await?) };
+                until_final(MemorizationError::is_retryable, again).await
             }
             scored => Ok(scored?),
         }
     }
 
-    /// The same after the model was opened anew: this fails if it is another one now.
-    async fn stats_anew(&self, ids: &Arc<[u32]>) -> Result<Stats, MemorizationError> {
-        let bound = self.scorer.bind(&self.plan).await?;
-        if bound.changed_since(&self.bound).is_some() {
-            return Err(MemorizationError::ModelChanged(self.plan.model.clone()));
-        }
-        Ok(self.scorer.score_ids_behind(&bound, ids).await?)
+    /// Continues the passage of a text greedily, and compares it with what follows. Failures are met as in [`Self::stats`].
+    pub async fn continued(
+        &self,
+        settings: ContinuationSettings,
+        seed: Seed,
+        text: Arc<str>,
+    ) -> Result<TextContinuation, MemorizationError> {
+        let (ids, rest, wanted) = (&seed.ids, &seed.rest, settings.tokens);
+        let continuation = match self.scorer.continue_ids(&self.bound, ids, rest, wanted).await {
+            Err(error) if is_asked_again(&error) => {
+                let again =
+                    || async { Ok(self.scorer.continue_ids(&*self.bind_anew().await?, ids, rest, wanted).await?) };
+                until_final(MemorizationError::is_retryable, again).await?
+            }
+            continued => continued?,
+        };
+        let written = self.scorer.continuation_text(&self.bound, ids, &continuation).await?;
+        let compare = move || settings.compare(&text, &seed, &continuation, written);
+        Ok(self.scorer.workers().run(compare).await?)
     }
+
+    /// The model opened anew: this fails if it is another one now.
+    async fn bind_anew(&self) -> Result<Arc<Bound>, MemorizationError> {
+        let bound = self.scorer.bind(&self.plan).await?;
+        match bound.changed_since(&self.bound) {
+            Some(_) => Err(MemorizationError::ModelChanged(self.plan.model.clone())),
+            None => Ok(bound),
+        }
+    }
+}
+
+fn is_asked_again(error: &ScorerError) -> bool {
+    let is_asked = error.is_retryable() || matches!(error, ScorerError::Failed(EngineError::ModelFailed(_)));
+    if is_asked {
+        tracing::debug!(%error, "a pass is run again");
+    }
+    is_asked
 }

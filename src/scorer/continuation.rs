@@ -38,6 +38,14 @@ impl Scorer {
         Ok(decoding.finish())
     }
 
+    /// Checks that the first model can continue `given` ids by `wanted`.
+    ///
+    /// # Errors
+    /// Those of [`Self::continue_ids`].
+    pub fn check_continuation(&self, bound: &Bound, given: usize, wanted: usize) -> Result<(), ScorerError> {
+        check(&bound.models[0], given, wanted).map(|_| ())
+    }
+
     /// The text of a continuation of `ids` under the first model, as it stands behind theirs and without special tokens.
     pub async fn continuation_text(
         &self,

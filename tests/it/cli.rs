@@ -297,10 +297,12 @@ fn memorization_looks_at_files_of_samples_and_of_plain_text() {
     let passes = "windows; forward passes take ";
     assert!(String::from_utf8_lossy(&output.stderr).lines().any(|line| line.contains(passes)), "{}", stderr(&output));
     let map = directory.path().join("map.csv").display().to_string();
-    let output = run(&[&arguments[..], &["--map", &map, "--run-text", "--passes", "separate"]].concat(), b"");
+    let flags = ["--map", &map, "--run-text", "--passes", "separate", "--continue", "12", "--least-words", "2"];
+    let output = run(&[&arguments[..], &flags].concat(), b"");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let run_text = report["texts"][0]["longest_run"]["text"].as_str().unwrap();
     assert!(long.contains(run_text) && !run_text.is_empty(), "{run_text}");
+    assert_eq!(report["texts"][0]["continuation"]["tokens"], 12);
     let windows = [&report["texts"][0], &report["control"][0]].map(|text| text["windows"].as_array().unwrap().len());
     let rows = std::fs::read_to_string(&map).unwrap();
     assert_eq!(rows.lines().count(), 1 + windows.iter().sum::<usize>());
@@ -320,6 +322,8 @@ fn memorization_looks_at_files_of_samples_and_of_plain_text() {
         (vec!["memorization", &samples, "--stride", "0"], "--stride: 0 tokens, expected at least 1"),
         (vec!["memorization", &samples, "--prefix", "500"], "the context of model `demo` is"),
         (vec!["memorization", &samples, "--control", &samples], "text 0 of the control is also text 0"),
+        (vec!["memorization", &samples, "--continue", "0"], "--continue: 0 is outside 1 to 100000"),
+        (vec!["memorization", &samples, "--least-words", "3"], "--continue <TOKENS>"),
         (vec!["memorization", &samples, "--map", "map.xlsx"], "expected a file that ends in .csv, .ndjson or .jsonl"),
         (vec!["memorization", &samples, "--map", "/nowhere/map.csv"], "cannot write /nowhere/map.csv"),
         (vec!["memorization", "absent.jsonl"], "cannot read absent.jsonl"),

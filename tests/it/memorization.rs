@@ -240,6 +240,50 @@ async fn a_text_stands_among_the_works_of_the_control() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_text_is_continued_greedily_from_a_window() {
+    let app = app().await;
+    let all = texts(2);
+    let (control, texts) = all.split_at(1);
+    let mut body = json!({
+        "model": "demo", "texts": texts, "control": control, "prefix": 8, "suffix": 4, "stride": 8,
+        "continuation": { "tokens": 30, "seed": "start", "least_words": 1 },
+    });
+    let found = results(&app, &body).await;
+    let continuation = &found["texts"][0]["continuation"];
+    assert_eq!((&continuation["seed_start"], &continuation["seed_end"]), (&json!(0), &json!(22)));
+    // The first window is greedy, and so the first four tokens are those of the text.
+    let verbatim = continuation["verbatim_tokens"].as_u64().unwrap();
+    assert!((4..30).contains(&verbatim) && continuation["tokens"] == 30, "{continuation}");
+    let text = texts[0]["text"].as_str().unwrap();
+    let written = continuation["text"].as_str().unwrap();
+    assert!(written.trim_start().starts_with(&text[22..35]), "{written}");
+    for block in continuation["blocks"].as_array().unwrap() {
+        let place = |name: &str| block[name].as_u64().unwrap() as usize;
+        let (part, given) =
+            (&text[place("start")..place("end")], &written[place("written_start")..place("written_end")]);
+        let words = |text: &str| text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>();
+        assert_eq!((words(part)[0].clone(), words(part).pop()), (words(given)[0].clone(), words(given).pop()));
+    }
+    assert!(!continuation["blocks"].as_array().unwrap().is_empty(), "{continuation}");
+    assert_eq!(found["control"][0]["continuation"]["tokens"], 30);
+    let reading = found["summary"]["reading"].as_str().unwrap();
+    assert!(reading.contains("up to 30 tokens, 1 of 1 texts come back near-verbatim for 1 word or more"), "{reading}");
+    // A window whose suffix has so many tokens is greedy, and one with a token more is not.
+    body["continuation"] = Value::Null;
+    for (suffix, greedy) in [(verbatim, true), (verbatim + 1, false)] {
+        body["suffix"] = json!(suffix);
+        assert_eq!(results(&app, &body).await["texts"][0]["windows"][0]["greedy"], greedy);
+    }
+    // From the most probable window by default, and from none of a text that is too short.
+    body["suffix"] = json!(4);
+    (body["texts"], body["continuation"]) = (json!([texts[0], "A."]), json!({}));
+    let found = results(&app, &body).await;
+    assert_eq!(found["texts"][0]["continuation"]["seed_start"], 0);
+    assert!(found["texts"][1].get("continuation").is_none());
+    assert_eq!(found["continuation"], json!({ "tokens": 200, "seed": "most_probable", "least_words": 100 }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_map_has_the_windows_of_the_report() {
     let app = app().await;
     let control = json!([{ "id": "=1+1", "text": texts(3)[2]["text"] }]);
@@ -319,6 +363,16 @@ async fn what_cannot_be_looked_at_is_refused_by_name() {
             "unknown variant `own`, expected `shared` or `separate`",
         ),
         (json!({ "texts": [text], "run_text": 1 }), "/run_text", "expected a boolean"),
+        (
+            json!({ "texts": [text], "continuation": { "tokens": 0 } }),
+            "/continuation/tokens",
+            "0 is outside 1 to 100000",
+        ),
+        (json!({ "texts": [text], "continuation": { "seed": "end" } }), "/continuation/seed", "unknown variant `end`"),
+        (json!({ "texts": [text], "continuation": { "token": 3 } }), "/continuation/token", "unknown field"),
+        // The last token runs through no pass.
+        (json!({ "texts": [text], "continuation": { "tokens": 80 } }), "/continuation", "129 tokens; the context"),
+        (json!({ "texts": vec!["a"; 1_001], "continuation": { "tokens": 9 } }), "/texts", "1000 can be continued"),
         (json!({ "texts": [] }), "/texts", "there are no texts"),
         (json!({ "texts": [text], "control": [] }), "/control", "the list is empty"),
         (json!({}), "", "neither `texts` nor `dataset`"),

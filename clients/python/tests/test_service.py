@@ -226,8 +226,11 @@ def test_memorization_is_measured_beside_a_control(client: Client, samples: list
     windows = client.memorization_map(submitted)
     assert len(windows) == sum(len(text["windows"]) for text in results["texts"] + results["control"])
     assert windows[0]["id"] == 7 and windows[0] | results["texts"][0]["windows"][0] == windows[0]
-    separate = client.measure_memorization(samples[0]["text"], prefix=8, suffix=4, passes="separate", run_text=True)
+    separate = client.measure_memorization(
+        samples[0]["text"], prefix=8, suffix=4, passes="separate", run_text=True, continuation={"tokens": 9}
+    )
     results = client.wait(separate).results
+    assert results is not None and results["texts"][0]["continuation"]["tokens"] == 9
     assert results is not None and results["texts"][0]["longest_run"]["text"] in samples[0]["text"]
     dataset = client.upload(samples[20:22])
     assert client.wait(client.measure_memorization(dataset)).answer["dataset"] == dataset.id

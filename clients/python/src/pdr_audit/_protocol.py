@@ -16,7 +16,20 @@ from .audit import Audit, AuditScores
 from .dataset import Dataset
 from .errors import AuditFailed, JobFailed, ProblemError, from_problem
 from .job import Calibration, Finetune, J, Job, Memorization, Test
-from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Overflow, Passes, SampleScores, Text, Work
+from .types import (
+    ComparedTexts,
+    Continuation,
+    Evidence,
+    Lora,
+    Method,
+    Metrics,
+    Optimizer,
+    Overflow,
+    Passes,
+    SampleScores,
+    Text,
+    Work,
+)
 
 #: Texts to score: one, or several with or without ids.
 Texts: TypeAlias = "str | Iterable[str | Text]"
@@ -142,12 +155,13 @@ def measure_memorization(
     stride: int | None,
     passes: Passes | None,
     run_text: bool | None,
+    continuation: Continuation | None,
     model: str | None,
     timeout_seconds: int | None,
     idempotency_key: str | None,
 ) -> Call:
     body = _given(prefix=prefix, suffix=suffix, stride=stride, passes=passes, run_text=run_text)
-    body |= _given(model=model, timeout_seconds=timeout_seconds)
+    body |= _given(continuation=continuation, model=model, timeout_seconds=timeout_seconds)
     body |= {"dataset": texts.id} if isinstance(texts, Dataset) else {"texts": _works(texts)}
     if control is not None:
         body["control"] = _works(control)

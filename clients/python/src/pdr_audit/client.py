@@ -23,7 +23,7 @@ from .errors import Unreachable
 from .events import JobEvent
 from .job import Calibration, Finetune, J, Job, Memorization, Test
 from .scores import Scores
-from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Overflow, Passes, Status
+from .types import ComparedTexts, Continuation, Evidence, Lora, Method, Metrics, Optimizer, Overflow, Passes, Status
 
 
 class Client:
@@ -144,6 +144,7 @@ class Client:
         stride: int | None = None,
         passes: Passes | None = None,
         run_text: bool | None = None,
+        continuation: Continuation | None = None,
         model: str | None = None,
         timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
@@ -152,10 +153,21 @@ class Client:
 
         ``control`` holds texts of the same kind that the model cannot have seen. The texts are cut into windows of
         ``prefix`` and ``suffix`` tokens, one every ``stride`` tokens; ``passes`` says if windows share forward passes.
-        ``run_text`` asks for the text of each longest run. See :meth:`audit` for the other parameters.
+        ``run_text`` asks for the text of each longest run, ``continuation`` for each text continued greedily. See
+        :meth:`audit` for the other parameters.
         """
         call = protocol.measure_memorization(
-            texts, control, prefix, suffix, stride, passes, run_text, model, timeout_seconds, idempotency_key
+            texts,
+            control,
+            prefix,
+            suffix,
+            stride,
+            passes,
+            run_text,
+            continuation,
+            model,
+            timeout_seconds,
+            idempotency_key,
         )
         return Memorization(self._ask(call))
 

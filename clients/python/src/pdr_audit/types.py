@@ -161,6 +161,14 @@ class Lora(TypedDict, total=False):
     target_modules: list[str]
 
 
+class Continuation(TypedDict, total=False):
+    """Greedy continuation of texts."""
+
+    tokens: int
+    seed: Literal["most_probable", "start"]
+    least_words: int
+
+
 class Optimizer(TypedDict, total=False):
     """How an adapter is tuned."""
 
