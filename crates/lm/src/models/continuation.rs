@@ -77,8 +77,10 @@ pub struct GreedyDecoding {
     given: usize,
     /// The text that may follow.
     reference: Arc<[u32]>,
-    /// The place in the reference of the id that comes next, where that is likely.
-    place: Option<usize>,
+    /// The place in the reference of the id that comes next, as far as that is known.
+    place: usize,
+    /// True if the last few ids are those of the reference before that place.
+    is_aligned: bool,
     /// The largest number of ids of the next draft.
     most_draft: usize,
     wanted: usize,
@@ -93,7 +95,8 @@ impl GreedyDecoding {
             ids: ids.to_vec(),
             given: ids.len(),
             reference,
-            place: Some(0),
+            place: 0,
+            is_aligned: true,
             most_draft: usize::MAX,
             wanted,
             ends,
@@ -107,7 +110,7 @@ impl GreedyDecoding {
         if most == 0 || self.ended == Ending::EndToken {
             return None;
         }
-        let behind = self.place.and_then(|place| self.reference.get(place..)).unwrap_or_default();
+        let behind = self.reference.get(self.place..).filter(|_| self.is_aligned).unwrap_or_default();
         // The pass gives one id more than its draft has.
         let draft = &behind[..behind.len().min(self.most_draft).min(most - 1)];
         Some(GreedyPrompt { ids: self.ids.as_slice().into(), draft: draft.into(), most, ends: Arc::clone(&self.ends) })
@@ -115,11 +118,12 @@ impl GreedyDecoding {
 
     /// Adds what a pass gave.
     pub fn add(&mut self, step: &Continuation) {
-        let likely = self.place.map(|place| place + step.ids.len());
-        let followed = self.place.and_then(|place| self.reference.get(place..place + step.ids.len()));
+        let likely = self.place + step.ids.len();
+        let is_followed = self.is_aligned && self.reference.get(self.place..likely) == Some(&step.ids);
         self.ids.extend_from_slice(&step.ids);
         self.ended = step.ended;
-        self.place = if followed == Some(&step.ids) { likely } else { self.aligned(likely.unwrap_or(0)) };
+        let place = if is_followed { Some(likely) } else { self.aligned(likely) };
+        (self.place, self.is_aligned) = (place.unwrap_or(likely), place.is_some());
         // A draft that fails costs as much as one that does not.
         self.most_draft = LEAST_DRAFT.max(2 * step.ids.len());
     }
