@@ -4,10 +4,11 @@ use crate::common::app::{GOLDEN, golden};
 use lm::hub::Hub;
 use lm::models::{Continuation, Ending};
 use pdr_audit::app::start_scorer;
-use pdr_audit::config::{DeviceChoice, Settings};
+use pdr_audit::config::{AdapterSettings, DeviceChoice, ModelSettings, Settings};
 use pdr_audit::scorer::{Bound, Overflow, Plan, Scorer, ScorerError};
 use pdr_audit::telemetry::MetricsExporter;
 use serde_json::Value;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,8 +28,8 @@ pub async fn bound(scorer: &Scorer, model: &str) -> Arc<Bound> {
 }
 
 async fn over(goldens: &[&str]) -> Scorer {
-    let mut settings = Settings::default();
-    settings.models = goldens.iter().map(|name| golden(name, name)).collect();
+    let models = goldens.iter().map(|name| golden(name, name)).collect();
+    let mut settings = Settings { models, ..Settings::default() };
     settings.engine.device = DeviceChoice::Cpu;
     settings.engine.threads = 1;
     started(&settings).await
@@ -62,6 +63,29 @@ async fn the_service_continues_as_transformers_does() {
             }
         }
     }
+}
+
+/// A window is greedy in a memorization report where every token is the most probable one: that is what is written.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_is_greedy_by_the_statistics_also_under_an_adapter() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lora").join(GOLDEN);
+    let adapters = vec![AdapterSettings { name: "tuned".into(), source }];
+    let models = vec![ModelSettings { adapters, ..golden(GOLDEN, GOLDEN) }];
+    let mut settings = Settings { models, ..Settings::default() };
+    settings.engine.device = DeviceChoice::Cpu;
+    let scorer = started(&settings).await;
+    let (ids, _) = &cases(GOLDEN)[0];
+    let mut written = Vec::new();
+    for model in [GOLDEN, &format!("{GOLDEN}:tuned")] {
+        let bound = bound(&scorer, model).await;
+        let draft: Arc<[u32]> = (5..60).collect();
+        let continuation = scorer.continue_ids(&bound, ids, &draft, 60).await.unwrap();
+        let whole: Arc<[u32]> = [&ids[..], &continuation.ids].concat().into();
+        let stats = scorer.score_ids_behind(&bound, &whole).await.unwrap();
+        assert!(stats[ids.len() - 1..].iter().all(|token| token.lp == token.max_lp), "{model}");
+        written.push(continuation.ids);
+    }
+    assert_ne!(written[0], written[1]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

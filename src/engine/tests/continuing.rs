@@ -19,7 +19,7 @@ fn prompt(first: u32, given: usize, draft: usize) -> GreedyPrompt {
     GreedyPrompt { ids, draft: drafted.into(), most: draft + 5, ends: Arc::new([]) }
 }
 
-/// What model `m` writes behind ids.
+/// The ids that model `m` writes behind others.
 fn written(ids: &[u32], count: usize) -> Vec<u32> {
     let mut sequence = ids.to_vec();
     for _ in 0..count {
@@ -52,7 +52,7 @@ fn failed(reason: &str) -> EngineError {
 async fn continuations_and_scores_share_a_batch_and_each_has_its_own_answer() {
     let (script, latch, rig, first) = held().await;
     let prompts = vec![prompt(7, 5, 4), prompt(8, 3, 0), prompt(7, 5, 4)];
-    let sequences = vec![ids(20, 10), ids(30, 12)];
+    let sequences = [ids(20, 10), ids(30, 12)];
     let mut mixed = continuing(Class::Interactive, vec![prompts[0].clone()]);
     mixed.add(Pass::score(Arc::clone(&sequences[0])));
     mixed.add(Pass::continue_greedily(prompts[1].clone()));

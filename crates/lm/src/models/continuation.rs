@@ -5,7 +5,8 @@
 //! next one: a pass gives one token more than the draft has right (speculative verification, Leviathan, Kalman and Matias 2023,
 //! arXiv 2211.17192, with the draft of prompt lookup instead of a smaller model's). The draft is the text that may have been
 //! memorized: where it was, one pass gives the whole continuation, and where it was not, each pass gives at least one token.
-//! What is written does not depend on the draft; only the number of passes does.
+//! The continuation does not depend on the draft; only the number of passes does. On a GPU, whose sums depend on the shape of the
+//! batch in their last bits, this holds but for tokens whose logits are as close as that.
 
 use std::sync::Arc;
 
@@ -71,7 +72,7 @@ const LEAST_DRAFT: usize = 16;
 /// A sequence on its way: passes, one after another, until it has the wanted number of ids or the model ends the text.
 #[derive(Clone, Debug)]
 pub struct GreedyDecoding {
-    /// The sequence and what the model wrote so far.
+    /// The sequence, followed by the ids that the model wrote so far.
     ids: Vec<u32>,
     /// Length of the sequence alone.
     given: usize,
@@ -104,7 +105,7 @@ impl GreedyDecoding {
         }
     }
 
-    /// What is to run next; `None` if the continuation is complete.
+    /// The next pass; `None` if the continuation is complete.
     pub fn next_prompt(&self) -> Option<GreedyPrompt> {
         let most = self.wanted.saturating_sub(self.written().len());
         if most == 0 || self.ended == Ending::EndToken {
@@ -116,7 +117,7 @@ impl GreedyDecoding {
         Some(GreedyPrompt { ids: self.ids.as_slice().into(), draft: draft.into(), most, ends: Arc::clone(&self.ends) })
     }
 
-    /// Adds what a pass gave.
+    /// Adds the result of a pass.
     pub fn add(&mut self, step: &Continuation) {
         let likely = self.place + step.ids.len();
         let is_followed = self.is_aligned && self.reference.get(self.place..likely) == Some(&step.ids);
@@ -139,7 +140,7 @@ impl GreedyDecoding {
         &self.ids[self.given..]
     }
 
-    /// What was written.
+    /// The continuation so far.
     pub fn finish(self) -> Continuation {
         Continuation { ids: self.written().to_vec(), ended: self.ended }
     }
