@@ -77,7 +77,7 @@ pub struct GreedyAnswer {
 struct GreedyChoice {
     index: usize,
     prompt_token_ids: Option<Vec<u32>>,
-    /// What was written; versions before 0.10.2 do not tell.
+    /// The ids that were written; versions before 0.10.2 do not give them.
     token_ids: Option<Vec<u32>>,
     /// `stop` behind an id that ends texts, `length` otherwise.
     finish_reason: Option<String>,

@@ -15,6 +15,7 @@ mod cli;
 mod common;
 mod connections;
 mod contexts;
+mod continuation;
 mod count_tokens;
 mod datasets;
 mod demo;

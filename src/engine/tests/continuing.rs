@@ -19,7 +19,7 @@ fn prompt(first: u32, given: usize, draft: usize) -> GreedyPrompt {
     GreedyPrompt { ids, draft: drafted.into(), most: draft + 5, ends: Arc::new([]) }
 }
 
-/// What model `m` writes behind ids.
+/// The ids that model `m` writes behind others.
 fn written(ids: &[u32], count: usize) -> Vec<u32> {
     let mut sequence = ids.to_vec();
     for _ in 0..count {
@@ -31,8 +31,9 @@ fn written(ids: &[u32], count: usize) -> Vec<u32> {
 /// Each pass gives as many ids as its draft has: all but the last are right, and the last one is replaced.
 fn expected(prompts: &[GreedyPrompt]) -> Vec<Continuation> {
     let count = |prompt: &GreedyPrompt| prompt.draft.len().max(1);
-    let continuation = |prompt| Continuation { ids: written(&prompt.ids, count(prompt)), ended: Ending::Length };
-    prompts.iter().map(|prompt| continuation(prompt)).collect()
+    let continuation =
+        |prompt: &GreedyPrompt| Continuation { ids: written(&prompt.ids, count(prompt)), ended: Ending::Length };
+    prompts.iter().map(continuation).collect()
 }
 
 fn continuing(class: Class, prompts: Vec<GreedyPrompt>) -> Request {
@@ -51,7 +52,7 @@ fn failed(reason: &str) -> EngineError {
 async fn continuations_and_scores_share_a_batch_and_each_has_its_own_answer() {
     let (script, latch, rig, first) = held().await;
     let prompts = vec![prompt(7, 5, 4), prompt(8, 3, 0), prompt(7, 5, 4)];
-    let sequences = vec![ids(20, 10), ids(30, 12)];
+    let sequences = [ids(20, 10), ids(30, 12)];
     let mut mixed = continuing(Class::Interactive, vec![prompts[0].clone()]);
     mixed.add(Pass::score(Arc::clone(&sequences[0])));
     mixed.add(Pass::continue_greedily(prompts[1].clone()));
@@ -66,8 +67,8 @@ async fn continuations_and_scores_share_a_batch_and_each_has_its_own_answer() {
     assert_eq!(got, expected(&prompts));
     let got: Vec<_> = answered.passes.iter().filter_map(|pass| pass.stats().cloned()).collect();
     assert_eq!(got, sequences.iter().map(|ids| fake_stats("m", ids)).collect::<Vec<_>>());
-    // The sequences of the batch ran in one forward pass, and its prompts in another.
-    assert_eq!(script.firsts(), [vec![1], vec![20, 30], vec![7, 8, 7]].map(|firsts| firsts));
+    // The prompts of the batch ran in one forward pass, and its sequences in another.
+    assert_eq!(script.firsts(), [vec![1], vec![7, 8, 7], vec![20, 30]]);
     rig.assert_idle().await;
 }
 

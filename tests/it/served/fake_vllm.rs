@@ -29,6 +29,8 @@ pub struct FakeState {
     pub spoil: fn(&mut Value),
     /// The sizes of the batches so far.
     pub batches: Vec<usize>,
+    /// The requests for continuations so far.
+    pub continued: Vec<Value>,
 }
 
 pub struct FakeVllm {
@@ -49,7 +51,8 @@ impl FakeVllm {
         let texts = golden["texts"].as_array().unwrap().iter().filter(|text| text["tokens"].is_object());
         let known = texts.map(|text| (ids(text), columns(text))).collect();
         let context = golden["context"].as_u64().unwrap() as usize;
-        let state = FakeState { known, context, unknown: -1.5, plugin: false, spoil: |_| (), batches: Vec::new() };
+        let (batches, continued) = (Vec::new(), Vec::new());
+        let state = FakeState { known, context, unknown: -1.5, plugin: false, spoil: |_| (), batches, continued };
         let state = Arc::new(Mutex::new(state));
         let router = Router::new()
             .route("/version", get(|| async { Json(json!({ "version": "0.32.0" })) }))
@@ -70,7 +73,14 @@ async fn models(State(state): State<Arc<Mutex<FakeState>>>) -> Json<Value> {
 
 async fn complete(State(state): State<Arc<Mutex<FakeState>>>, Json(request): Json<Value>) -> (StatusCode, Json<Value>) {
     let mut state = state.lock().unwrap();
-    assert_eq!((&request["max_tokens"], &request["model"]), (&json!(1), &json!(NAME)));
+    assert_eq!(&request["model"], &json!(NAME));
+    if request.get("prompt_logprobs").is_none() {
+        let mut answer = json!({ "id": "cmpl-2", "choices": continuations(&request) });
+        state.continued.push(request);
+        (state.spoil)(&mut answer);
+        return (StatusCode::OK, Json(answer));
+    }
+    assert_eq!(&request["max_tokens"], &json!(1));
     let wants_moments = request["prompt_logprobs"] == 3;
     let prompts: Vec<Vec<u32>> = serde_json::from_value(request["prompt"].clone()).unwrap();
     if prompts.iter().any(|ids| ids.is_empty() || ids.len() > state.context) {
@@ -85,6 +95,21 @@ async fn complete(State(state): State<Arc<Mutex<FakeState>>>, Json(request): Jso
         json!({ "id": "cmpl-1", "model": NAME, "choices": choices, "system_fingerprint": "vllm-0.32.0-fake" });
     (state.spoil)(&mut answer);
     (StatusCode::OK, Json(answer))
+}
+
+/// Behind each id the server writes the next higher one, up to the first that ends texts.
+fn continuations(request: &Value) -> Vec<Value> {
+    let prompts: Vec<Vec<u32>> = serde_json::from_value(request["prompt"].clone()).unwrap();
+    let ends: Vec<u32> = serde_json::from_value(request["stop_token_ids"].clone()).unwrap();
+    let most = request["max_tokens"].as_u64().unwrap() as usize;
+    let choice = |(index, ids): (usize, &Vec<u32>)| {
+        let mut written: Vec<u32> = (ids.last().unwrap() + 1..).take(most).collect();
+        let end = written.iter().position(|id| ends.contains(id));
+        written.truncate(end.map_or(most, |end| end + 1));
+        let reason = if end.is_some() { "stop" } else { "length" };
+        json!({ "index": index, "text": "x", "prompt_token_ids": ids, "token_ids": written, "finish_reason": reason })
+    };
+    prompts.iter().enumerate().map(choice).collect()
 }
 
 /// The answer for a sequence. The first choice is some other token, unless it is this one; with the plugin the moments have

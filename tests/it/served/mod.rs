@@ -1,5 +1,6 @@
 //! Models that other processes run.
 
+mod continuation;
 mod fake_vllm;
 mod faults;
 mod fleet;

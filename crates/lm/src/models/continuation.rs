@@ -5,7 +5,8 @@
 //! next one: a pass gives one token more than the draft has right (speculative verification, Leviathan, Kalman and Matias 2023,
 //! arXiv 2211.17192, with the draft of prompt lookup instead of a smaller model's). The draft is the text that may have been
 //! memorized: where it was, one pass gives the whole continuation, and where it was not, each pass gives at least one token.
-//! What is written does not depend on the draft; only the number of passes does.
+//! The continuation does not depend on the draft; only the number of passes does. On a GPU, whose sums depend on the shape of the
+//! batch in their last bits, this holds but for tokens whose logits are as close as that.
 
 use std::sync::Arc;
 
@@ -71,14 +72,16 @@ const LEAST_DRAFT: usize = 16;
 /// A sequence on its way: passes, one after another, until it has the wanted number of ids or the model ends the text.
 #[derive(Clone, Debug)]
 pub struct GreedyDecoding {
-    /// The sequence and what the model wrote so far.
+    /// The sequence, followed by the ids that the model wrote so far.
     ids: Vec<u32>,
     /// Length of the sequence alone.
     given: usize,
     /// The text that may follow.
     reference: Arc<[u32]>,
-    /// The place in the reference of the id that comes next, where that is likely.
-    place: Option<usize>,
+    /// The place in the reference of the id that comes next, as far as that is known.
+    place: usize,
+    /// True if the last few ids are those of the reference before that place.
+    is_aligned: bool,
     /// The largest number of ids of the next draft.
     most_draft: usize,
     wanted: usize,
@@ -93,7 +96,8 @@ impl GreedyDecoding {
             ids: ids.to_vec(),
             given: ids.len(),
             reference,
-            place: Some(0),
+            place: 0,
+            is_aligned: true,
             most_draft: usize::MAX,
             wanted,
             ends,
@@ -101,25 +105,26 @@ impl GreedyDecoding {
         }
     }
 
-    /// What is to run next; `None` if the continuation is complete.
+    /// The next pass; `None` if the continuation is complete.
     pub fn next_prompt(&self) -> Option<GreedyPrompt> {
         let most = self.wanted.saturating_sub(self.written().len());
         if most == 0 || self.ended == Ending::EndToken {
             return None;
         }
-        let behind = self.place.and_then(|place| self.reference.get(place..)).unwrap_or_default();
+        let behind = self.reference.get(self.place..).filter(|_| self.is_aligned).unwrap_or_default();
         // The pass gives one id more than its draft has.
         let draft = &behind[..behind.len().min(self.most_draft).min(most - 1)];
         Some(GreedyPrompt { ids: self.ids.as_slice().into(), draft: draft.into(), most, ends: Arc::clone(&self.ends) })
     }
 
-    /// Adds what a pass gave.
+    /// Adds the result of a pass.
     pub fn add(&mut self, step: &Continuation) {
-        let likely = self.place.map(|place| place + step.ids.len());
-        let followed = self.place.and_then(|place| self.reference.get(place..place + step.ids.len()));
+        let likely = self.place + step.ids.len();
+        let is_followed = self.is_aligned && self.reference.get(self.place..likely) == Some(&step.ids);
         self.ids.extend_from_slice(&step.ids);
         self.ended = step.ended;
-        self.place = if followed == Some(&step.ids) { likely } else { self.aligned(likely.unwrap_or(0)) };
+        let place = if is_followed { Some(likely) } else { self.aligned(likely) };
+        (self.place, self.is_aligned) = (place.unwrap_or(likely), place.is_some());
         // A draft that fails costs as much as one that does not.
         self.most_draft = LEAST_DRAFT.max(2 * step.ids.len());
     }
@@ -135,7 +140,7 @@ impl GreedyDecoding {
         &self.ids[self.given..]
     }
 
-    /// What was written.
+    /// The continuation so far.
     pub fn finish(self) -> Continuation {
         Continuation { ids: self.written().to_vec(), ended: self.ended }
     }

@@ -15,6 +15,10 @@ fn golden(name: &str) -> Vec<u8> {
     fixture(&format!("goldens/opt-pre/{name}"))
 }
 
+fn golden_directory(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/goldens").join(name)
+}
+
 /// The golden's vocabulary and merges with other additional files.
 fn build(config: Option<&Value>, map: Option<&Value>, added: Option<&Value>) -> Result<Tokenizer, TokenizerError> {
     let bytes = |value: Option<&Value>| value.map(|value| value.to_string().into_bytes());
@@ -290,4 +294,28 @@ fn a_text_that_cannot_be_normalized_is_refused() {
     let error = tokenizer.encode(&format!("{} e d", "ac".repeat(30))).unwrap_err().to_string();
     assert!(error.contains("cannot be normalized by the tokenizer's expression"), "{error}");
     assert!(tokenizer.encode("ac d").is_ok());
+}
+
+#[test]
+fn ids_are_decoded_as_they_stand_behind_others() {
+    for name in ["llama-gqa", "gptneox-parallel", "opt-pre", "gpt2"] {
+        let tokenizer = match std::fs::read(golden_directory(name).join("tokenizer.json")) {
+            Ok(json) => Tokenizer::from_json(&json).unwrap(),
+            Err(_) => build(None, None, None).unwrap(),
+        };
+        let text = "Two words, then caf\u{e9} and \u{1f600}!";
+        let encoded = tokenizer.encode(text).unwrap();
+        assert_eq!(tokenizer.decode(&encoded.ids[encoded.text()]).unwrap(), text, "{name}");
+        assert_eq!(tokenizer.decode(&encoded.ids).unwrap(), text, "{name}: without special tokens");
+        for given in 0..=encoded.ids.len() {
+            let behind = tokenizer.decode_behind(&encoded.ids, given).unwrap();
+            assert!(text.ends_with(&behind), "{name} behind {given}: {behind:?}");
+            // Where a character is cut, all of it is told.
+            let before = tokenizer.decode(&encoded.ids[..given]).unwrap();
+            let kept = before.trim_end_matches('\u{fffd}');
+            assert_eq!(format!("{kept}{behind}"), text, "{name} behind {given}");
+        }
+        assert_eq!(tokenizer.decode(&[]).unwrap(), "");
+        assert_eq!(tokenizer.decode_behind(&[], 3).unwrap(), "");
+    }
 }

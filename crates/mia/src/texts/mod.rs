@@ -9,6 +9,8 @@ mod words;
 
 pub use digest::{TextDigest, cluster_digest, hexadecimal, sha256_address};
 pub use near_duplicates::{NearDuplicateSearch, clusters};
-pub use near_verbatim::{ComparedWords, MergeAndFilter, NearVerbatim, NearVerbatimBlock, PAPER_PASSES, near_verbatim};
+pub use near_verbatim::{
+    ComparedWords, MergeAndFilter, NEAR_VERBATIM_PASSES, NearVerbatim, NearVerbatimBlock, near_verbatim,
+};
 pub use shingles::{Shingles, TextSketch, hash_bytes};
 pub use words::words;

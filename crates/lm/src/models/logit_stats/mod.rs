@@ -56,7 +56,7 @@ fn check_ids(batch: &PackedBatch, head: &Head) -> std::result::Result<(), ModelE
 }
 
 /// The model's first choice behind each of some rows of a batch, by range of rows; `hidden` computes the input of the head,
-/// `[tokens, hidden]`. Of equally probable tokens the one with the lowest id is the first choice.
+/// `[tokens, hidden]`. The lowest id is the first choice among equally probable ones.
 pub fn first_choices(
     batch: &PackedBatch,
     ranges: &[Range<usize>],

@@ -61,7 +61,7 @@ impl ComparedWords {
     }
 }
 
-/// What white space separates, with its place in code points.
+/// The parts that white space separates, with their places in code points.
 fn spaced_words(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     let (mut rest, mut passed) = (text, 0);
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! How much of a reference text another text gives back near-verbatim: the `nv-recall` of Ahmed, Cooper, Koyejo and Liang,
+//! The share of a reference text that another text gives back near-verbatim: the `nv-recall` of Ahmed, Cooper, Koyejo and Liang,
 //! "Extracting books from production language models" (2026), arXiv 2601.02671, Section 3.3.1, Algorithm 1 and Equations 3 to 8.
 //!
 //! The matching blocks of the two lists of words (Equation 3) are merged with their neighbours where little text is between
@@ -35,7 +35,7 @@ pub struct MergeAndFilter {
 }
 
 /// The two passes of the paper, for books: blocks of at least 100 words count.
-pub const PAPER_PASSES: [MergeAndFilter; 2] =
+pub const NEAR_VERBATIM_PASSES: [MergeAndFilter; 2] =
     [MergeAndFilter { gap: 2, alignment: 1, least: 20 }, MergeAndFilter { gap: 10, alignment: 3, least: 100 }];
 
 /// A part of the reference that the generation has near-verbatim.

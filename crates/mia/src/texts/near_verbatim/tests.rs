@@ -61,12 +61,12 @@ fn a_passage_with_small_changes_is_one_block_that_counts_its_matching_words() {
     // 60 words, 4 others, 50 words, one left out, 40 words: the last gap is 1 in the reference and 0 in the generation.
     let reference = numbers(0..155);
     let generation = format!("{} w x y z {} {}", numbers(0..60), numbers(64..114), numbers(115..155));
-    let result = measured(&reference, &generation, &PAPER_PASSES);
+    let result = measured(&reference, &generation, &NEAR_VERBATIM_PASSES);
     assert_eq!(extents(&result), [(0..155, 0..154, 150)]);
     assert_eq!((result.matching(), result.missing(), result.additional()), (150, 5, 4));
     assert_eq!(result.recall(), Some(150.0 / 155.0));
     // Behind the first pass they are two: gaps of 4 are too wide for it.
-    let result = measured(&reference, &generation, &PAPER_PASSES[..1]);
+    let result = measured(&reference, &generation, &NEAR_VERBATIM_PASSES[..1]);
     assert_eq!(extents(&result), [(0..60, 0..60, 60), (64..155, 64..154, 90)]);
     assert_eq!(result.longest().unwrap().reference, 64..155);
 }
@@ -90,7 +90,7 @@ fn the_thresholds_of_the_paper_are_included() {
         let text = |first: usize, gap| {
             format!("{} {} {}", numbers(0..before), numbers(first..first + gap), numbers(1000..1000 + behind))
         };
-        let result = measured(&text(2000, in_reference), &text(3000, in_generation), &PAPER_PASSES);
+        let result = measured(&text(2000, in_reference), &text(3000, in_generation), &NEAR_VERBATIM_PASSES);
         let matching: Vec<usize> = result.blocks.iter().map(|block| block.matching).collect();
         assert_eq!(matching, expected, "{before} {in_reference} {in_generation} {behind}");
     }
@@ -102,7 +102,7 @@ fn the_gap_behind_a_merged_block_is_counted_from_its_end() {
     let text = |filler: &str| {
         format!("{} {filler} {filler} {} {filler} {filler} {}", numbers(0..20), numbers(20..40), numbers(40..100))
     };
-    assert_eq!(extents(&measured(&text("x"), &text("y"), &PAPER_PASSES)), [(0..104, 0..104, 100)]);
+    assert_eq!(extents(&measured(&text("x"), &text("y"), &NEAR_VERBATIM_PASSES)), [(0..104, 0..104, 100)]);
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn nothing_is_recalled_of_nothing() {
 #[test]
 fn what_is_given_out_of_order_or_again_does_not_count() {
     let (one, two) = (numbers(0..150), numbers(150..300));
-    let swapped = measured(&format!("{one} {two}"), &format!("{two} {one}"), &PAPER_PASSES);
+    let swapped = measured(&format!("{one} {two}"), &format!("{two} {one}"), &NEAR_VERBATIM_PASSES);
     assert_eq!(swapped.recall(), Some(0.5));
-    let twice = measured(&format!("{one} {two}"), &format!("{one} {one}"), &PAPER_PASSES);
+    let twice = measured(&format!("{one} {two}"), &format!("{one} {one}"), &NEAR_VERBATIM_PASSES);
     assert_eq!((twice.recall(), twice.additional()), (Some(0.5), 150));
 }
 
@@ -145,18 +145,18 @@ fn long_repetitive_texts_take_seconds() {
         (0..words).map(|place| (place % period).to_string()).collect::<Vec<_>>().join(" ")
     };
     in_seconds("equal words", || {
-        let result = measured(&repeated(1, WORDS), &repeated(1, WORDS), &PAPER_PASSES);
+        let result = measured(&repeated(1, WORDS), &repeated(1, WORDS), &NEAR_VERBATIM_PASSES);
         assert_eq!(extents(&result), [(0..WORDS, 0..WORDS, WORDS)]);
-        let result = measured(&repeated(1, WORDS), &repeated(1, WORDS / 3), &PAPER_PASSES);
+        let result = measured(&repeated(1, WORDS), &repeated(1, WORDS / 3), &NEAR_VERBATIM_PASSES);
         assert_eq!(extents(&result), [(0..WORDS / 3, 0..WORDS / 3, WORDS / 3)]);
     });
     in_seconds("shifted periods", || {
-        let result = measured(&repeated(7, WORDS), &format!("3 4 x {}", repeated(7, WORDS)), &PAPER_PASSES);
+        let result = measured(&repeated(7, WORDS), &format!("3 4 x {}", repeated(7, WORDS)), &NEAR_VERBATIM_PASSES);
         assert_eq!(result.recall(), Some(1.0));
     });
     in_seconds("every other word", || {
         let text = |other: &str| (0..WORDS / 2).map(|n| format!("{n} {other}")).collect::<Vec<_>>().join(" ");
-        let result = measured(&text("x"), &text("y"), &PAPER_PASSES);
+        let result = measured(&text("x"), &text("y"), &NEAR_VERBATIM_PASSES);
         assert_eq!(extents(&result), [(0..WORDS - 1, 0..WORDS - 1, WORDS / 2)]);
     });
     // Runs of 1, 2, 3 ... words: the deepest chain of regions within each other.
