@@ -1,6 +1,6 @@
 //! Audits, calibrations and tests as jobs.
 
-use super::calibrations::{Calibration, calibration_report};
+use super::calibrations::{Calibration, calibration_report, score_known};
 use super::error::{AuditError, AuditFailure, CalibrationMismatch};
 use super::evidence::CalibrationSource;
 use super::limits::{MAX_SCORES, check_cost};
@@ -8,7 +8,6 @@ use super::membership_tests::{TestKind, TestRequest, run_test};
 use super::request::AuditRequest;
 use super::run::{AuditOutcome, run};
 use super::run_event::RunEvent;
-use super::sample_scoring::{ScoredSamples, score_samples};
 use super::stored_scores::{StoredScores, output};
 use crate::datasets::SampleTotals;
 use crate::jobs::{
@@ -91,7 +90,7 @@ impl JobKind for CalibrationKind {
     async fn run(&self, job: JobRun<'_, AuditRequest>) -> Result<JobOutput, JobFailure> {
         let _hold = self.0.engine().hold_statistics(job.is_resumed());
         let (scorer, progress) = (self.0.called_by(job.owner()), tell_progress(job.local));
-        let ScoredSamples { results, .. } = score_samples(&job.request, &job.samples, &scorer, &progress).await?;
+        let results = score_known(&job.request, &job.samples, &scorer, &progress).await?;
         encoded(move || output(&calibration_report(&results), &results)).await
     }
 }
@@ -225,6 +224,7 @@ fn tell_progress(local: &Arc<LocalRun>) -> impl Fn(RunEvent) + use<> {
             noted.set_numerics(numerics);
         }
         RunEvent::Scored { done } => noted.set_done(done),
+        RunEvent::Shared(_) => {}
         RunEvent::Testing => noted.set_note(Some(json!({ "testing": true }).to_string())),
     }
 }

@@ -39,6 +39,7 @@ mod sample_index;
 mod sample_scoring;
 mod scoring;
 mod selected_tokens;
+mod shared_text;
 mod stored_scores;
 mod text_lists;
 mod tuned_splits;
@@ -52,7 +53,10 @@ pub use evidence::{
     EvidenceOptions, EvidenceRequest, LEVEL, NegativeControl, StratifyBy, Verdict, VerdictControl, VerdictModel,
     VerdictReason, VerdictState, with_default_primary,
 };
-pub use findings::{BlindFindings, Decisions, LengthFindings, MethodCalibration, SplitOutcome, WorkFindings};
+pub use findings::{
+    BlindFindings, Decisions, LengthFindings, MethodCalibration, SharedTextFindings, SharedTextState, SharedWork,
+    SplitOutcome, WorkFindings,
+};
 pub use jobs::{AuditKind, AuditSnapshot, AuditSubject, Audits, CalibrationKind, Calibrations, TestJob, TestSubject};
 pub use limits::MAX_SAMPLES;
 pub use membership_tests::{

@@ -58,6 +58,11 @@ impl Progress {
         self.write_line();
     }
 
+    /// Writes a line that stays, above the bar.
+    pub fn tell(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("{line}"));
+    }
+
     /// Writes a line where it is time for one.
     fn write_line(&self) {
         let Some(last) = &self.last_line else { return };
