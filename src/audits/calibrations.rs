@@ -109,6 +109,13 @@ impl Calibration {
         self.scores.header.ngram_step
     }
 
+    /// The number of its clusters, without the rows that are left out.
+    pub fn clusters_without(&self, left_out: Option<&HashSet<usize>>) -> usize {
+        let is_kept = |row: &usize| left_out.is_none_or(|left_out| !left_out.contains(row));
+        let kept = self.clusters.iter().enumerate().filter(|(row, _)| is_kept(row));
+        kept.map(|(_, cluster)| cluster).collect::<HashSet<_>>().len()
+    }
+
     pub fn clusters(&self) -> &[usize] {
         &self.clusters
     }

@@ -5,6 +5,7 @@ use super::clusters::clusters;
 use super::decisions::add_decisions;
 use super::error::{AuditFailure, CalibrationMismatch};
 use super::evidence::PERMUTATION_SEED;
+use super::forecast::Forecast;
 use super::known_non_members::{KnownWorks, comparability_with_calibration};
 use super::report::{AuditReport, build_report};
 use super::request::AuditRequest;
@@ -44,6 +45,9 @@ pub async fn run(
     if let Some(shared) = &shared {
         progress(RunEvent::Shared(shared.findings.clone()));
     }
+    let known_works =
+        calibration.as_ref().map(|known| known.clusters_without(shared.as_ref().map(|shared| &shared.known)));
+    progress(RunEvent::Forecast(Forecast::read(samples, known_works, scorer.workers()).await?));
     let mut scored = score_samples(&request, samples, scorer, &progress).await?;
     progress(RunEvent::Testing);
     let labelled = scored.results.rows.iter().any(|row| row.member.is_some());
