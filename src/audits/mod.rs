@@ -50,9 +50,9 @@ pub use calibrations::{CalibratedMethod, Calibration, CalibrationReport, calibra
 pub use columns::Column;
 pub use error::{AuditError, AuditFailure, CalibrationMismatch};
 pub use evidence::{
-    CalibrationShare, CalibrationSource, CitedPlan, ControlFindings, DecisionOptions, DecisionRequest, Design, Effect,
-    EvidenceOptions, EvidenceRequest, LEVEL, NegativeControl, StratifyBy, Verdict, VerdictControl, VerdictModel,
-    VerdictReason, VerdictState, with_default_primary,
+    CalibrationShare, CalibrationSource, CitedPlan, ControlDefault, ControlFindings, DecisionOptions, DecisionRequest,
+    Design, Effect, EvidenceOptions, EvidenceRequest, LEVEL, NegativeControl, StratifyBy, Verdict, VerdictControl,
+    VerdictModel, VerdictReason, VerdictState, with_default_primary,
 };
 pub use findings::{
     BlindFindings, Decisions, LengthFindings, MethodCalibration, SharedTextFindings, SharedTextState, SharedWork,

@@ -27,8 +27,9 @@ pub struct EvidenceArgs {
     /// Label or name of the method that the verdict is about; by default ref, else min_k_plus_plus, else the first method.
     #[arg(long, value_name = "METHOD")]
     primary: Option<String>,
-    /// A model that has not seen the members, named as `--model` is, or `none`; by default the reference model. The same methods
-    /// run on it, and the verdict is about the difference.
+    /// A model that has not seen the members, named as `--model` is, or `none`; by default the base of the model (that of
+    /// an adapter, or `base` of the settings), else the reference model. The same methods run on it, and the verdict is about the
+    /// difference.
     #[arg(long, value_name = "MODEL")]
     control: Option<String>,
     /// Compare the classes within the groups of the samples as well.
