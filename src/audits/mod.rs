@@ -62,9 +62,9 @@ pub use forecast::{Forecast, estimated_tokens, known_works_needed, smallest_p};
 pub use jobs::{AuditKind, AuditSnapshot, AuditSubject, Audits, CalibrationKind, Calibrations, TestJob, TestSubject};
 pub use limits::MAX_SAMPLES;
 pub use membership_tests::{
-    BeyondControl, Canary, Commitment, MAX_SHUFFLES, NamedTestText, OrderTexts, PairedDocument, TestExclusion,
+    BeyondControl, Canary, Commitment, CutList, MAX_SHUFFLES, NamedTestText, OrderTexts, PairedDocument, TestExclusion,
     TestKind, TestLayout, TestMethod, TestReport, TestRequest, TestSamples, TestStatistics, TestText, TestTexts,
-    TestVerdict, UnitVerdict, commitment, commitment_fault, run_test, test_method_faults,
+    TestVerdict, UnitVerdict, commitment, commitment_fault, cut_list, run_test, test_method_faults,
 };
 pub use paired_samples::PairedSamples;
 pub use plan::AuditPlan;
