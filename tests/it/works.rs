@@ -93,7 +93,10 @@ async fn documents_that_cannot_be_read_are_refused() {
         ("", form_media, b"--XX--\r\n", 400, "no part"),
         ("", form_media, b"no form", 400, "form"),
         ("", "multipart/form-data", b"", 415, "boundary"),
-        ("", "application/pdf", b"", 415, "it may be"),
+        ("", "application/pdf", b"", 415, "pdftotext -layout"),
+        ("", "image/png", b"", 415, "it may be"),
+        ("?overlap=4", "text/plain", b"a", 422, "add `cut`"),
+        ("?at=sentence", "application/x-ndjson", b"{\"text\": \"a\"}", 422, "add `cut`"),
     ] {
         let answer = upload(&app, query, media, body).await;
         assert_eq!(answer.status, status, "{media} {query}: {}", answer.text());
