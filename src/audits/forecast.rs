@@ -19,6 +19,8 @@ const BYTES_PER_TOKEN: u64 = 4;
 pub struct Forecast {
     /// Documents that are tested; a text without one counts alone.
     pub works: usize,
+    /// Texts that they have together.
+    pub texts: usize,
     /// Works of the calibration, without those that are left out for text that they share; absent without a stored calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_works: Option<usize>,
@@ -36,9 +38,11 @@ impl Forecast {
     /// The forecast for these samples; `known` is the number of known works.
     pub async fn read(samples: &SampleBlocks, known: Option<usize>, workers: &Workers) -> Result<Self, AuditFailure> {
         let add = |counts: Counts, chunk: Vec<(usize, Sample)>| Ok(counts.with(&chunk));
-        let Counts { documents, alone, bytes } = fold_samples(samples, workers, Counts::default(), add, |_| {}).await?;
+        let Counts { documents, alone, texts, bytes } =
+            fold_samples(samples, workers, Counts::default(), add, |_| {}).await?;
         Ok(Self {
             works: documents.len() + alone,
+            texts,
             known_works: known,
             smallest_p: known.and_then(smallest_p),
             known_works_needed: known.map(|_| known_works_needed()),
@@ -49,8 +53,10 @@ impl Forecast {
 
 impl std::fmt::Display for Forecast {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let texts = number_of(self.texts, "text");
         let works = number_of(self.works, "work");
-        write!(f, "{works} to score, about {} tokens (estimated from their bytes)", self.estimated_tokens)
+        let scored = if self.works == self.texts { texts } else { format!("{works} of {texts}") };
+        write!(f, "{scored} to score, about {} tokens (estimated from their bytes)", self.estimated_tokens)
     }
 }
 
@@ -59,12 +65,14 @@ impl std::fmt::Display for Forecast {
 struct Counts {
     documents: HashSet<String>,
     alone: usize,
+    texts: usize,
     bytes: u64,
 }
 
 impl Counts {
     fn with(mut self, samples: &[(usize, Sample)]) -> Self {
         for (_, sample) in samples {
+            self.texts += 1;
             self.bytes += sample.text.len() as u64;
             match sample.document.as_ref().map(SampleId::to_string) {
                 Some(document) => drop(self.documents.insert(document)),
@@ -106,12 +114,14 @@ mod tests {
         let forecast = Forecast::read(&samples, Some(49), &workers).await.unwrap();
         let expected = Forecast {
             works: 2,
+            texts: 3,
             known_works: Some(49),
             smallest_p: Some(0.02),
             known_works_needed: Some(99),
             estimated_tokens: 7,
         };
         assert_eq!(forecast, expected);
+        assert_eq!(forecast.to_string(), "2 works of 3 texts to score, about 7 tokens (estimated from their bytes)");
         let few = Forecast::read(&samples, Some(18), &workers).await.unwrap();
         assert_eq!((few.smallest_p, few.known_works_needed), (None, Some(99)));
         let none = Forecast::read(&samples, None, &workers).await.unwrap();

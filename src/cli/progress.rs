@@ -6,7 +6,7 @@ use lm::hub::DownloadProgress;
 use std::io::IsTerminal;
 use std::ops::Deref;
 use std::pin::pin;
-use std::sync::{Mutex, Once};
+use std::sync::{Mutex, Once, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Between two lines where there is no terminal.
@@ -23,7 +23,9 @@ pub struct Progress {
     bar: ProgressBar,
     /// When the last line was written; none on a terminal.
     last_line: Option<Mutex<Instant>>,
-    /// Set once the time that is left was told.
+    /// The first position that was shown, and when: what came before it, such as loading a model, says nothing of the rest.
+    first: OnceLock<(u64, Instant)>,
+    /// Done once the time that is left was told.
     estimate: Once,
 }
 
@@ -57,6 +59,7 @@ impl Progress {
         Self {
             bar: bar.with_style(style),
             last_line: (!terminal).then(|| Mutex::new(Instant::now())),
+            first: OnceLock::new(),
             estimate: Once::new(),
         }
     }
@@ -68,15 +71,24 @@ impl Progress {
         }
         self.bar.set_message(message);
         self.write_line();
-        let left = position.and_then(|position| time_left(position, self.bar.length(), self.bar.elapsed()));
-        let is_known = |position: u64| self.bar.length().is_some_and(|total| position * FIRST_BATCHES >= total);
-        if let Some(left) = left.filter(|_| position.is_some_and(is_known)) {
-            self.estimate.call_once(|| {
-                if left >= WORTH_TELLING {
-                    self.tell(&format!("about {} left", HumanDuration(left)));
-                }
-            });
+        if let Some((position, total)) = position.zip(self.bar.length()) {
+            self.tell_estimate(position, total);
         }
+    }
+
+    /// Tells once how long the rest takes, as the first batches show it.
+    fn tell_estimate(&self, position: u64, total: u64) {
+        let (first, since) = *self.first.get_or_init(|| (position, Instant::now()));
+        let done = position.saturating_sub(first);
+        if done == 0 || done * FIRST_BATCHES < total {
+            return;
+        }
+        self.estimate.call_once(|| {
+            let left = time_left(done, Some(total.saturating_sub(first)), since.elapsed());
+            if let Some(left) = left.filter(|left| *left >= WORTH_TELLING) {
+                self.tell(&format!("about {} left", HumanDuration(left)));
+            }
+        });
     }
 
     /// Writes a line that stays, above the bar.
@@ -160,7 +172,8 @@ mod tests {
     #[test]
     fn a_bar_ends_with_the_work_that_fails() {
         let terminal = ProgressBar::hidden();
-        let progress = Progress { bar: terminal.clone(), last_line: None, estimate: Once::new() };
+        let progress =
+            Progress { bar: terminal.clone(), last_line: None, first: OnceLock::new(), estimate: Once::new() };
         let work = || -> Result<(), ()> {
             progress.inc(1);
             drop(progress);
