@@ -11,7 +11,7 @@ come from them. An audit against a stored calibration takes the scores of the kn
 without labels, and their texts. Nothing is taken from the program that wrote them: the formulas are those of docs/verdict.md, the random draws
 those of docs/draws.md. Prints how many numbers were recomputed and which were not for want of a file; exits with 1 if one is off. Needs NumPy.
 """
-import argparse, hashlib, json, math, struct, sys, unicodedata
+import argparse, hashlib, json, math, re, struct, sys, unicodedata
 from statistics import NormalDist
 
 import numpy as np
@@ -707,8 +707,17 @@ class Report(Rows):
             both = (samples, known_samples) if samples and known_samples else (None, None)
             tested = set(forms(self.rows, both[0]))
             overlap = {cluster for form, cluster in zip(forms(known_rows, both[1]), known_clusters) if form in tested}
-            kept = [place for place, cluster in enumerate(known_clusters) if cluster not in overlap]
-            rows = self.rows + [known_rows[place] for place in kept]
+            reported = self.report.get("shared_text", {"state": "not_checked"})
+            left_out = set(), set()
+            if reported["state"] == "checked":
+                if both[0]:
+                    left_out = self.shared_text(reported, *both)
+                elif reported["works"] or reported["known_passages"] or reported["tested_passages"]:
+                    return
+            kept = [place for place, cluster in enumerate(known_clusters) if cluster not in overlap and place not in left_out[0]]
+            unscored = lambda row: {**row, "scores": {}}
+            tested_rows = [unscored(row) if place in left_out[1] else row for place, row in enumerate(self.rows)]
+            rows = tested_rows + [known_rows[place] for place in kept]
             clusters += [("known", known_clusters[place]) for place in kept]
         else:
             alone = [c for c in range(len(self.texts)) if not self.members[self.clusters == c].any()] if self.labelled else []
@@ -786,6 +795,55 @@ class Report(Rows):
                 ("p_value_adjusted", float(adjusted[place])), ("listed", bool(listed[place])),
             ):
                 self.check(["works", at, field], value)
+
+    def shared_text(self, reported, samples, known_samples):
+        """The places of the known texts, and of the texts tested, that are left out for text that both have (docs/works.md)."""
+        words = lambda sample: re.findall(r"\w+", normalized(sample["text"]))
+        grams = lambda words: [tuple(words[at:at + 13]) for at in range(len(words) - 12)]
+        step = reported["shortest_run"] - 12
+        known = [grams(words(sample))[::step] if sample.get("document") is not None else [] for sample in known_samples]
+        holders, sizes, names, of_rows, before = {gram: None for list in known for gram in list}, {}, {}, [], (None, [])
+        for at, sample in enumerate(samples):
+            document = sample.get("document")
+            work = ("text", at) if document is None else ("document", str(document))
+            names.setdefault(work, sample.get("id") if document is None else document)
+            run = (before[1] if before[0] == work else []) + words(sample)
+            before = work, run[-12:]
+            sizes[work] = sizes.get(work, 0) + len(grams(run))
+            of_rows.append([gram for gram in grams(run) if gram in holders])
+            for gram in of_rows[-1]:
+                holders[gram] = holders[gram] or work
+        documents, known_out, passages, quoted, works = {}, set(), 0, set(), []
+        for at, sample in enumerate(known_samples):
+            if sample.get("document") is not None:
+                documents.setdefault(str(sample["document"]), []).append(at)
+        for places in documents.values():
+            held = [holders[gram] for at in places for gram in known[at]]
+            counts, longest, run = {}, 0, 0
+            for work in held:
+                run = run + 1 if work else 0
+                longest = max(longest, run)
+                if work:
+                    counts[work] = counts.get(work, 0) + 1
+            share = max([sum(counts.values()) / max(1, len(held))] + [min(1.0, n * step / max(1, sizes[work])) for work, n in counts.items()])
+            words_in_run = (longest - 1) * step + 13 if longest else 0
+            if longest and (share >= 0.1 or words_in_run >= 100):
+                known_out.update(places)
+                # Works are in the order in which their texts are.
+                most = max(sizes, key=lambda work: counts.get(work, 0))
+                works.append((known_samples[places[0]]["document"], names[most], share, words_in_run))
+            else:
+                with_shared = [at for at in places if any(holders[gram] for gram in known[at])]
+                known_out.update(with_shared)
+                passages += len(with_shared)
+                quoted.update(gram for at in places for gram in known[at] if holders[gram])
+        tested_out = {at for at, shared in enumerate(of_rows) if any(gram in quoted for gram in shared)}
+        for field, value in (("shortest_run", step + 12), ("works", len(works)), ("known_passages", passages), ("tested_passages", len(tested_out))):
+            self.check(["shared_text", field], value)
+        for at, (document, name, share, longest) in enumerate(works[:1000]):
+            for field, value in (("document", document), ("with", name), ("share", share), ("longest_run", longest)):
+                self.check(["shared_text", "left_out", at, field], value)
+        return known_out, tested_out
 
     def compared_with_known(self, lists, count, samples, known_samples, kept):
         """The classifier of texts and known non-members, which no row has the log-odds of; None without the texts."""

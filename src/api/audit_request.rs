@@ -55,8 +55,8 @@ pub struct AuditBody {
     /// `min_k_plus_plus(k=0.2)`, else the first method.
     #[schema(value_type = Option<String>, examples("min_k_plus_plus(k=0.2)"))]
     primary: Option<Shaped<String>>,
-    /// Id of a model that has not seen the members, which computes the same methods; the configured reference model if left out,
-    /// and none with null.
+    /// Id of a model that has not seen the members, which computes the same methods; if left out the model that the one asked about
+    /// was tuned from (`base`, or the base of an adapter), else the configured reference model, and none with null.
     #[schema(value_type = Option<String>)]
     #[serde(default, deserialize_with = "given")]
     control: Option<Shaped<Option<String>>>,

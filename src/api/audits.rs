@@ -9,7 +9,7 @@ use super::sample_line::SampleLine;
 use super::state::{ApiState, ClientState};
 use super::{audit_scores, plans, score_calibration};
 use crate::audits::{
-    AuditKind, AuditReport, AuditRequest, AuditSnapshot, AuditSubject, Calibration, CalibrationSource,
+    AuditKind, AuditReport, AuditRequest, AuditSnapshot, AuditSubject, Calibration, CalibrationSource, Forecast,
 };
 use crate::datasets::{SampleBlocks, SubmittedSamples};
 use crate::jobs::Submission;
@@ -64,6 +64,9 @@ pub struct AuditProgress {
     /// True once all samples are scored and the permutations and the report are computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     testing: Option<bool>,
+    /// How much there is to score, and which p-values the known works allow; from when the samples were first read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forecast: Option<Forecast>,
 }
 
 impl JobResource for AuditKind {
@@ -86,7 +89,7 @@ impl JobResource for AuditKind {
             "methods": ["loss", { "name": "min_k", "k": 0.2, "pdr": { "decay": "linear", "alpha": 1.0 } }],
             "metrics": { "fpr_targets": [0.05] }
         }"#,
-        progress: "`done` and `total` samples, `read` while samples are read before any is scored, and `testing` once all are scored",
+        progress: "`done` and `total` samples, `read` while samples are read before any is scored, `testing` once all are scored, and `forecast` from when they are first read",
         cancellation: None,
         deletion: None,
     };
@@ -121,9 +124,13 @@ impl JobResource for AuditKind {
         }
     }
 
-    /// The notes of a run say nothing once it has ended.
+    /// Once a run has ended, the forecast alone of its notes says something.
     fn progress(job: &AuditSnapshot) -> Value {
-        jobs::progress(job, job.note.as_deref().filter(|_| !job.status.is_final()))
+        let mut progress = jobs::progress(job, job.note.as_deref());
+        if let Some(fields) = progress.as_object_mut().filter(|_| job.status.is_final()) {
+            fields.retain(|name, _| ["done", "total", "forecast"].contains(&&**name));
+        }
+        progress
     }
 
     fn details(subject: AuditSubject, _: Option<&str>) -> Result<AuditDetails, Problem> {

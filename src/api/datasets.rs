@@ -277,6 +277,7 @@ fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<Up
     let read = ReadOptions { kind, delimiter, columns, limit, documents, ..ReadOptions::default() };
     let dataset = DatasetOptions { words: None, keep_columns: true, limit: state.limits.dataset.as_u64() };
     let mut options = UploadOptions { read, dataset, retain: true };
+    let (mut is_cut, mut of_cuts) = (false, Vec::new());
     query::read_parameters(uri, |name, value| {
         const NO_FLAG: &str = "it must be `true` or `false`";
         const NO_NUMBER: &str = "it must be a whole number";
@@ -286,9 +287,18 @@ fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<Up
             "id_column" => options.read.columns.id = Some(value),
             "retain" => options.retain = value.parse().map_err(|_| NO_FLAG)?,
             "keep_columns" => options.dataset.keep_columns = value.parse().map_err(|_| NO_FLAG)?,
-            "cut" => cut(&mut options).words = value.parse().map_err(|_| NO_NUMBER)?,
-            "overlap" => cut(&mut options).overlap = value.parse().map_err(|_| NO_NUMBER)?,
-            "at" => cut(&mut options).at = by_name(&value)?,
+            "cut" => {
+                cut(&mut options).words = value.parse().map_err(|_| NO_NUMBER)?;
+                is_cut = true;
+            }
+            "overlap" => {
+                cut(&mut options).overlap = value.parse().map_err(|_| NO_NUMBER)?;
+                of_cuts.push(name.to_owned());
+            }
+            "at" => {
+                cut(&mut options).at = by_name(&value)?;
+                of_cuts.push(name.to_owned());
+            }
             "name" => options.read.document_name = Some(value),
             "words" => {
                 options.dataset.words = Some(value.parse().map_err(|_| "it must be a whole number of at least 1")?);
@@ -298,7 +308,11 @@ fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<Up
         Ok(())
     })?;
     let mut faults = RequestFaults::default();
-    if let Some(Err(fault)) = options.read.cut.map(|cut| cut.check()) {
+    for name in of_cuts.into_iter().filter(|_| !is_cut) {
+        let fault = "it belongs to a cut; add `cut`, the number of words of a passage, such as `cut=128`";
+        faults.keep(PointedFault::of_parameter(name, fault.to_owned()));
+    }
+    if let Some(Err(fault)) = options.read.cut.filter(|_| is_cut).map(|cut| cut.check()) {
         faults.keep(PointedFault::of_parameter("cut".to_owned(), fault.to_string()));
     }
     if options.read.document_name.is_some() && options.read.kind.is_some_and(|kind| kind.document().is_none()) {

@@ -60,6 +60,9 @@ pub struct ModelEntry {
     resident: Vec<String>,
     /// The default reference model, where one is configured.
     reference: Option<String>,
+    /// The model that it was tuned from, where one is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base: Option<String>,
     /// Its LoRA adapters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -260,6 +263,7 @@ impl ModelEntry {
             revision,
             resident: status.resident.iter().filter_map(name).collect(),
             reference: declaration.reference.clone(),
+            base: declaration.base.clone(),
             adapters: status.adapters.iter().map(|adapter| AdapterEntry::new(&declaration.id, adapter)).collect(),
             opened: status.model.as_deref().map(OpenedEntry::from).unwrap_or_default(),
         }

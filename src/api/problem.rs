@@ -56,7 +56,7 @@ impl Kind {
             Self::Conflict => (StatusCode::CONFLICT, "conflict", "The state does not allow this"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The request exceeds a limit"),
             Self::UnsupportedMediaType => {
-                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body is not JSON")
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The media type is not supported")
             }
             Self::Invalid => (StatusCode::UNPROCESSABLE_ENTITY, "invalid-request", "The request is invalid"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error"),

@@ -26,6 +26,8 @@ const MEDIA: [(&str, Option<FileKind>, Option<u8>); 15] = [
 
 /// The media type of a file whose kind is told from its bytes and its name.
 const ANY: &str = "application/octet-stream";
+/// A media type that is often tried.
+const PDF: &str = "application/pdf";
 /// The media type of a form with a file.
 const FORM: &str = "multipart/form-data";
 /// The kind of file that the headers name, `None` where its bytes and its name tell it; compression is recognized by the content.
@@ -41,6 +43,11 @@ pub fn media(headers: &HeaderMap) -> Result<(Option<FileKind>, Option<u8>), Prob
     let given =
         given.ok_or_else(|| unsupported(format!("the header `content-type` is missing; it may be {}", names())))?;
     let name = given.split(';').next().unwrap_or_default().trim();
+    if name == PDF {
+        return Err(unsupported(format!(
+            "the content type is `{PDF}`; extract the text with `pdftotext -layout book.pdf book.txt`, and upload that as `text/plain`"
+        )));
+    }
     let known = if name == FORM { Some((None, None)) } else { known_media(name) };
     known.ok_or_else(|| unsupported(format!("the content type is `{name}`; it may be {}", names())))
 }

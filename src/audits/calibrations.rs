@@ -6,7 +6,8 @@ use super::error::{AuditError, AuditFailure, CalibrationMismatch};
 use super::request::AuditRequest;
 use super::results::{AuditResults, SampleScores};
 use super::run_event::RunEvent;
-use super::sample_scoring::score_samples;
+use super::sample_scoring::{ScoredSamples, score_samples};
+use super::shared_text::add_ngrams;
 use super::stored_scores::{LoadedScores, ScoreHeader, StoredScores};
 use crate::datasets::SampleBlocks;
 use crate::pool::ModelInfo;
@@ -103,6 +104,18 @@ impl Calibration {
         self.scores.header.dataset_digest.as_deref()
     }
 
+    /// The distance of the n-grams that its rows keep; `None` if an earlier version stored it.
+    pub fn ngram_step(&self) -> Option<usize> {
+        self.scores.header.ngram_step
+    }
+
+    /// The number of its clusters, without the rows that are left out.
+    pub fn clusters_without(&self, left_out: Option<&HashSet<usize>>) -> usize {
+        let is_kept = |row: &usize| left_out.is_none_or(|left_out| !left_out.contains(row));
+        let kept = self.clusters.iter().enumerate().filter(|(row, _)| is_kept(row));
+        kept.map(|(_, cluster)| cluster).collect::<HashSet<_>>().len()
+    }
+
     pub fn clusters(&self) -> &[usize] {
         &self.clusters
     }
@@ -149,9 +162,21 @@ pub async fn calibrate(
     scorer: &Scorer,
     progress: impl Fn(RunEvent),
 ) -> Result<Calibration, AuditFailure> {
-    let results = score_samples(request, &samples, scorer, progress).await?.results;
+    let results = score_known(request, &samples, scorer, progress).await?;
     let header = ScoreHeader::from(&results).into();
     Ok(Calibration::new(LoadedScores { header, rows: results.rows }, Some(samples)))
+}
+
+/// Scores known non-members, and keeps of the works among them what recognises text that other works share.
+pub async fn score_known(
+    request: &AuditRequest,
+    samples: &SampleBlocks,
+    scorer: &Scorer,
+    progress: impl Fn(RunEvent),
+) -> Result<AuditResults, AuditFailure> {
+    let ScoredSamples { mut results, .. } = score_samples(request, samples, scorer, progress).await?;
+    add_ngrams(&mut results, samples, scorer.workers()).await?;
+    Ok(results)
 }
 
 /// Report of a calibration.

@@ -44,7 +44,9 @@ impl<'a> ControlScoring<'a> {
         if model.masked {
             return Err(ScorerError::Masked(control.clone()).into());
         }
-        if model.info.digest == target.info.digest {
+        // The base of a fine-tune has seen everything but what the adapter was tuned on.
+        let is_other_tuning = target.info.adapter.is_some() && model.info.adapter != target.info.adapter;
+        if model.info.digest == target.info.digest && !is_other_tuning {
             let (control, model) = (control.clone(), request.model.clone());
             return Err(AuditFailure::ControlIsTarget { control, model });
         }

@@ -1,11 +1,10 @@
 //! p-values of an audit's texts against known non-members, and the list of texts at a stated false discovery rate.
 
-use super::calibrations::Calibration;
 use super::clusters::{dense, list_scores};
 use super::error::CalibrationMismatch;
 use super::evidence::{CalibrationSource, DecisionRequest, Effect};
 use super::findings::{CalibratedResults, Decisions, MethodCalibration, WorkFindings};
-use super::known_non_members::KnownNonMembers;
+use super::known_non_members::{KnownNonMembers, KnownWorks};
 use super::request::AuditRequest;
 use super::results::{AuditResults, MAX_NAMED, SampleScores};
 use crate::datasets::SampleId;
@@ -23,22 +22,23 @@ const CONFIDENCE: f64 = 0.95;
 pub fn add_decisions(
     request: &AuditRequest,
     results: &mut AuditResults,
-    calibration: Option<&Calibration>,
+    known_works: Option<&KnownWorks>,
 ) -> Result<(), CalibrationMismatch> {
     let evidence = &request.evidence;
-    let known = match (&evidence.calibration, calibration) {
+    let known = match (&evidence.calibration, known_works) {
         (Some(CalibrationSource::Share(share)), _) => KnownNonMembers::drawn(*share, results),
-        (Some(CalibrationSource::Stored(_)), Some(calibration)) => KnownNonMembers::stored(calibration, results)?,
+        (Some(CalibrationSource::Stored(_)), Some(works)) => KnownNonMembers::stored(works, results)?,
         (Some(CalibrationSource::Stored(id)), None) => return Err(CalibrationMismatch::Gone(id.clone())),
         (None, _) => return Ok(()),
     };
     let labels: Vec<Arc<str>> = results.listed().map(|(_, column)| Arc::clone(&column.method.label)).collect();
     let [tested_lengths, known_lengths] = known.lengths();
     let mut calibrated = CalibratedResults {
-        digest: calibration.and_then(|calibration| calibration.digest().map(str::to_owned)),
+        digest: known_works.and_then(|works| works.calibration.digest().map(str::to_owned)),
         texts: known_lengths.len(),
         overlap: known.overlap,
         overlapping_documents: known.overlapping_documents.iter().take(MAX_NAMED).cloned().collect(),
+        shared_text: known_works.and_then(|works| Some(works.shared.as_ref()?.findings.clone())),
         length_p_value: kolmogorov_smirnov(&tested_lengths, &known_lengths).ok().map(|test| test.p_value),
         ..CalibratedResults::default()
     };

@@ -34,7 +34,7 @@ pub enum AuditFailure {
     ModelChanged(String),
     /// Its differences to the model asked about would all be 0.
     #[error(
-        "the control `{control}` has the weights of `{model}`, the model that is asked about, with or without an adapter"
+        "the control `{control}` has the weights of `{model}`, the model that is asked about, and so has seen what that has seen"
     )]
     ControlIsTarget { control: String, model: String },
     /// The rows or columns of results do not fit the request, so they are results of another one.

@@ -2,10 +2,15 @@
 
 use super::evidence::Effect;
 use crate::datasets::SampleId;
+use crate::wire::number_of;
 use mia::statistics::{CalibratedThreshold, MannWhitney, Procedure, WordsBaseline};
 use serde::{Deserialize, Serialize};
+use std::fmt::{Display, Formatter};
 use std::sync::Arc;
 use utoipa::ToSchema;
+
+/// Known works that a sentence names.
+const NAMED: usize = 3;
 
 /// Results of an audit that a calibration adds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +25,9 @@ pub struct CalibratedResults {
     /// Documents of the calibration that are in these clusters, by name; at most 1,000.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlapping_documents: Vec<String>,
+    /// Text that known works share with the works tested; `None` where the calibration has no works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_text: Option<SharedTextFindings>,
     /// That the texts tested and those of the calibration have the same lengths, by Kolmogorov and Smirnov.
     pub length_p_value: Option<f64>,
     /// One entry per listed method; `None` if the calibration has too few scores of it.
@@ -101,6 +109,82 @@ pub struct WorkFindings {
     pub p_value_adjusted: f64,
     /// True if the work is on the list.
     pub listed: bool,
+}
+
+/// Text that known works share with the works tested.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SharedTextFindings {
+    pub state: SharedTextState,
+    /// Runs of so many words within a passage of a known work are always recognised; absent where nothing was checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortest_run: Option<usize>,
+    /// Known works that are left out: those that share a tenth of their n-grams of 13 words with the works tested, or have a tenth of
+    /// those of one work tested, or 100 words in a row of it.
+    pub works: usize,
+    /// The first 1,000 of these.
+    pub left_out: Vec<SharedWork>,
+    /// Passages of other known works that are left out for shorter text that they share.
+    pub known_passages: usize,
+    /// Passages of the works tested that are left out for the same text.
+    pub tested_passages: usize,
+}
+
+/// Outcome of the comparison of the known works with the works tested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SharedTextState {
+    Checked,
+    /// An earlier version made the calibration, which has no n-grams: only passages that are equal but for case and white space
+    /// were recognised.
+    #[default]
+    NotChecked,
+}
+
+/// A known work that is left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SharedWork {
+    /// Id of the known document.
+    pub document: SampleId,
+    /// The work tested that has most of the shared text: its document, or else its id; absent where it has neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<SampleId>,
+    /// The shared n-grams as a share of those of the known work or, where that is larger, of the work tested.
+    pub share: f64,
+    /// About how many words the longest shared run has.
+    pub longest_run: usize,
+}
+
+impl SharedTextFindings {
+    /// A sentence on all that is left out; `None` where it is nothing.
+    pub fn sentence(&self) -> Option<String> {
+        let first: Vec<String> = self.left_out.iter().take(NAMED).map(ToString::to_string).collect();
+        let more = if self.works > first.len() { ", ..." } else { "" };
+        let verb = |count: usize, one: &'static str, more: &'static str| if count == 1 { one } else { more };
+        let whole = (self.works > 0).then(|| {
+            let (shares, is) = (verb(self.works, "shares", "share"), verb(self.works, "is", "are"));
+            let works = number_of(self.works, "known work");
+            format!("{works} {shares} text with the works tested and {is} left out ({}{more})", first.join(", "))
+        });
+        let passages = self.known_passages + self.tested_passages;
+        let quotations = (passages > 0).then(|| {
+            format!(
+                "{} of other known works and {} of the works tested {} left out, which hold shorter text that both have",
+                number_of(self.known_passages, "passage"),
+                self.tested_passages,
+                verb(passages, "is", "are")
+            )
+        });
+        let said: Vec<String> = whole.into_iter().chain(quotations).collect();
+        (!said.is_empty()).then(|| said.join("; "))
+    }
+}
+
+impl Display for SharedWork {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let Self { document, with, share, longest_run } = self;
+        let with = with.as_ref().map(|work| format!(" of {work}")).unwrap_or_default();
+        write!(f, "{document}: share {share:.2}{with}, {longest_run} words in a row")
+    }
 }
 
 /// Result of the tuning on one share of an audit's texts.

@@ -1,14 +1,14 @@
 //! Audits, calibrations and tests as jobs.
 
-use super::calibrations::{Calibration, calibration_report};
+use super::calibrations::{Calibration, calibration_report, score_known};
 use super::error::{AuditError, AuditFailure, CalibrationMismatch};
 use super::evidence::CalibrationSource;
+use super::forecast::Forecast;
 use super::limits::{MAX_SCORES, check_cost};
 use super::membership_tests::{TestKind, TestRequest, run_test};
 use super::request::AuditRequest;
 use super::run::{AuditOutcome, run};
 use super::run_event::RunEvent;
-use super::sample_scoring::{ScoredSamples, score_samples};
 use super::stored_scores::{StoredScores, output};
 use crate::datasets::SampleTotals;
 use crate::jobs::{
@@ -21,8 +21,8 @@ use crate::store::{JobOutput, Store, StoreError};
 use crate::telemetry::names;
 use mia::statistics::{Warning, WarningCode};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use std::sync::Arc;
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
 /// Audits as a kind of job, of the models of a scorer.
@@ -50,7 +50,6 @@ impl JobKind for AuditKind {
         let (request, progress) = (Arc::clone(&job.request), tell_progress(job.local));
         let scorer = self.0.called_by(job.owner());
         let AuditOutcome { results, mut report } = run(request, &job.samples, calibration, &scorer, progress).await?;
-        job.local.set_note(None);
         let earlier = until_final(StoreError::is_retryable, || job.store.earlier_jobs(job.id())).await;
         report.plan.earlier_audits = Some(earlier?);
         report.warnings.extend(started_over(&job, Self::NAME));
@@ -91,7 +90,7 @@ impl JobKind for CalibrationKind {
     async fn run(&self, job: JobRun<'_, AuditRequest>) -> Result<JobOutput, JobFailure> {
         let _hold = self.0.engine().hold_statistics(job.is_resumed());
         let (scorer, progress) = (self.0.called_by(job.owner()), tell_progress(job.local));
-        let ScoredSamples { results, .. } = score_samples(&job.request, &job.samples, &scorer, &progress).await?;
+        let results = score_known(&job.request, &job.samples, &scorer, &progress).await?;
         encoded(move || output(&calibration_report(&results), &results)).await
     }
 }
@@ -214,18 +213,29 @@ impl JobSubject for TestSubject {
     }
 }
 
-/// Notes how far a job is where clients see it.
+/// Notes how far a job is where clients see it. The forecast stays in the note, once there is one.
 fn tell_progress(local: &Arc<LocalRun>) -> impl Fn(RunEvent) + use<> {
-    let noted = Arc::clone(local);
+    let (noted, forecast) = (Arc::clone(local), OnceLock::<Forecast>::new());
+    let note = |forecast: &OnceLock<Forecast>, moment: Value| {
+        let lasting = forecast.get().map(|forecast| ("forecast".to_owned(), json!(forecast)));
+        let moment = moment.as_object().cloned().unwrap_or_default();
+        let all: Map<String, Value> = lasting.into_iter().chain(moment).collect();
+        (!all.is_empty()).then(|| Value::Object(all).to_string())
+    };
     move |event| match event {
-        RunEvent::Read { samples } => noted.set_note(Some(json!({ "read": samples }).to_string())),
-        RunEvent::Tuned(step) => noted.set_note(Some(json!({ "tuning": step }).to_string())),
+        RunEvent::Read { samples } => noted.set_note(note(&forecast, json!({ "read": samples }))),
+        RunEvent::Tuned(step) => noted.set_note(note(&forecast, json!({ "tuning": step }))),
+        RunEvent::Forecast(known) => {
+            let _ = forecast.set(known);
+            noted.set_note(note(&forecast, Value::Null));
+        }
         RunEvent::Bound { numerics } => {
-            noted.set_note(None);
+            noted.set_note(note(&forecast, Value::Null));
             noted.set_numerics(numerics);
         }
         RunEvent::Scored { done } => noted.set_done(done),
-        RunEvent::Testing => noted.set_note(Some(json!({ "testing": true }).to_string())),
+        RunEvent::Shared(_) => {}
+        RunEvent::Testing => noted.set_note(note(&forecast, json!({ "testing": true }))),
     }
 }
 

@@ -6,6 +6,7 @@ use super::error::{AuditFailure, CalibrationMismatch};
 use super::evidence::CalibrationShare;
 use super::results::{AuditResults, SampleScores};
 use super::sample_index::fold_samples;
+use super::shared_text::SharedText;
 use super::text_lists::{SampleTexts, TextLists};
 use crate::datasets::{Sample, SampleBlocks, SampleId};
 use crate::scorer::Workers;
@@ -16,6 +17,20 @@ use mia::statistics::{ClusteredTexts, Comparability};
 use mia::texts::TextDigest;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+
+/// A calibration, and what its works share with those that are tested.
+pub struct KnownWorks {
+    pub calibration: Calibration,
+    /// `None` where the calibration has no works.
+    pub shared: Option<SharedText>,
+}
+
+impl KnownWorks {
+    /// Rows of the calibration, and of the audit, that are left out for text that both have.
+    fn left_out(&self) -> [HashSet<usize>; 2] {
+        self.shared.as_ref().map(|shared| [shared.known.clone(), shared.tested.clone()]).unwrap_or_default()
+    }
+}
 
 /// Texts that are tested, and known non-members, with the scores of each listed method.
 pub struct KnownNonMembers {
@@ -59,7 +74,9 @@ impl ListedText {
 
 impl KnownNonMembers {
     /// Those of a calibration, without what is tested as well.
-    pub fn stored(calibration: &Calibration, results: &AuditResults) -> Result<Self, CalibrationMismatch> {
+    pub fn stored(known: &KnownWorks, results: &AuditResults) -> Result<Self, CalibrationMismatch> {
+        let calibration = &known.calibration;
+        let [known_left_out, tested_left_out] = known.left_out();
         let methods: Vec<LabelledMethod> = results.listed().map(|(_, column)| column.method.clone()).collect();
         let places = calibration.places(&results.model, results.overflow, &results.numerics, &methods)?;
         let overlap: HashSet<usize> =
@@ -71,9 +88,13 @@ impl KnownNonMembers {
         let clusters = clusters(&results.rows);
         let first = next_cluster(&clusters);
         let known = (calibration.rows().iter().zip(calibration.clusters()))
-            .filter(|(_, cluster)| !overlap.contains(cluster))
-            .map(|(scored, cluster)| ListedText::new(None, first + cluster, scored, &places));
-        let all = Self::new(ListedText::all(results, &clusters), known.collect());
+            .enumerate()
+            .filter(|(row, (_, cluster))| !overlap.contains(cluster) && !known_left_out.contains(row))
+            .map(|(_, (scored, cluster))| ListedText::new(None, first + cluster, scored, &places));
+        let mut tested = ListedText::all(results, &clusters);
+        // They stay among the texts tested, without a score that is compared.
+        tested_left_out.iter().for_each(|&row| tested[row].scores.fill(None));
+        let all = Self::new(tested, known.collect());
         Ok(Self { overlap: overlap.len(), overlapping_documents: documents.into_iter().collect(), ..all })
     }
 
@@ -116,13 +137,16 @@ impl KnownNonMembers {
 pub async fn comparability_with_calibration(
     samples: &SampleBlocks,
     rows: &[SampleScores],
-    calibration: &Calibration,
+    known: &KnownWorks,
     workers: &Workers,
 ) -> Result<Option<Comparability>, AuditFailure> {
+    let calibration = &known.calibration;
+    let [left_out, _] = known.left_out();
     let Some(known) = calibration.samples() else { return Ok(None) };
     let tested: HashSet<_> = rows.iter().filter_map(|row| row.normalized).collect();
     let is_untested = |row: &SampleScores| row.normalized.is_none_or(|text| !tested.contains(&text));
-    let kept: Arc<[bool]> = calibration.rows().iter().map(is_untested).collect();
+    let is_known = |(place, row): (usize, &SampleScores)| is_untested(row) && !left_out.contains(&place);
+    let kept: Arc<[bool]> = calibration.rows().iter().enumerate().map(is_known).collect();
     let known_rows = || calibration.rows().iter().zip(calibration.clusters()).zip(&*kept).filter(|(_, kept)| **kept);
     let all: Vec<&SampleScores> = rows.iter().chain(known_rows().map(|((row, _), _)| row)).collect();
     let texts = SampleTexts::new(all.iter().map(|row| row.text), samples.are_retained() && known.are_retained());

@@ -23,6 +23,7 @@ mod evidence;
 mod findings;
 #[cfg(test)]
 mod fixtures;
+mod forecast;
 mod jobs;
 mod known_non_members;
 mod limits;
@@ -39,6 +40,7 @@ mod sample_index;
 mod sample_scoring;
 mod scoring;
 mod selected_tokens;
+mod shared_text;
 mod stored_scores;
 mod text_lists;
 mod tuned_splits;
@@ -48,17 +50,21 @@ pub use calibrations::{CalibratedMethod, Calibration, CalibrationReport, calibra
 pub use columns::Column;
 pub use error::{AuditError, AuditFailure, CalibrationMismatch};
 pub use evidence::{
-    CalibrationShare, CalibrationSource, CitedPlan, ControlFindings, DecisionOptions, DecisionRequest, Design, Effect,
-    EvidenceOptions, EvidenceRequest, LEVEL, NegativeControl, StratifyBy, Verdict, VerdictControl, VerdictModel,
-    VerdictReason, VerdictState, with_default_primary,
+    CalibrationShare, CalibrationSource, CitedPlan, ControlDefault, ControlFindings, DecisionOptions, DecisionRequest,
+    Design, Effect, EvidenceOptions, EvidenceRequest, LEVEL, NegativeControl, StratifyBy, Verdict, VerdictControl,
+    VerdictModel, VerdictReason, VerdictState, with_default_primary,
 };
-pub use findings::{BlindFindings, Decisions, LengthFindings, MethodCalibration, SplitOutcome, WorkFindings};
+pub use findings::{
+    BlindFindings, Decisions, LengthFindings, MethodCalibration, SharedTextFindings, SharedTextState, SharedWork,
+    SplitOutcome, WorkFindings,
+};
+pub use forecast::{Forecast, estimated_tokens, known_works_needed, smallest_p};
 pub use jobs::{AuditKind, AuditSnapshot, AuditSubject, Audits, CalibrationKind, Calibrations, TestJob, TestSubject};
 pub use limits::MAX_SAMPLES;
 pub use membership_tests::{
-    BeyondControl, Canary, Commitment, MAX_SHUFFLES, NamedTestText, OrderTexts, PairedDocument, TestExclusion,
+    BeyondControl, Canary, Commitment, CutList, MAX_SHUFFLES, NamedTestText, OrderTexts, PairedDocument, TestExclusion,
     TestKind, TestLayout, TestMethod, TestReport, TestRequest, TestSamples, TestStatistics, TestText, TestTexts,
-    TestVerdict, UnitVerdict, commitment, commitment_fault, run_test, test_method_faults,
+    TestVerdict, UnitVerdict, commitment, commitment_fault, cut_list, run_test, test_method_faults,
 };
 pub use paired_samples::PairedSamples;
 pub use plan::AuditPlan;

@@ -93,6 +93,7 @@ mod tests {
             overflow: None,
             numerics: None,
             dataset_digest: None,
+            ngram_step: None,
         };
         LoadedScores { header: Arc::new(header), rows }
     }

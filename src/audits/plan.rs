@@ -30,7 +30,7 @@ impl AuditPlan {
     /// The plan that an audit of these texts keeps to.
     pub fn new(request: &AuditRequest, dataset_digest: String) -> Self {
         let AuditRequest { model, methods, overflow, metrics, evidence } = request.clone();
-        let evidence = EvidenceRequest { plan: None, ..evidence };
+        let evidence = EvidenceRequest { plan: None, control_default: None, ..evidence };
         let (level, permutation_seed) = (LEVEL, PERMUTATION_SEED);
         Self { dataset_digest, model, methods, overflow, metrics, evidence, level, permutation_seed }
     }

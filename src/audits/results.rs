@@ -61,6 +61,9 @@ pub struct AuditResults {
     /// Results against the calibration, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibratedResults>,
+    /// The distance of the n-grams that the rows keep, where they keep some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ngram_step: Option<usize>,
     /// Treatment of texts longer than the model's context.
     pub overflow: Overflow,
     /// Everything besides the request that the bits of the scores depend on: an entry for the program and for each model,
@@ -107,6 +110,9 @@ pub struct SampleScores {
     /// The digest of the text's normalized form, equal for texts that differ by case and white space alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub normalized: Option<TextDigest>,
+    /// Hashes of some of the text's n-grams, by which a calibration recognises text that other works share.
+    #[serde(default, skip_serializing_if = "<[u64]>::is_empty")]
+    pub ngrams: Box<[u64]>,
     /// Why scores are missing.
     #[serde(default, rename = "failed", skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<RowError>,

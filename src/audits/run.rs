@@ -5,12 +5,14 @@ use super::clusters::clusters;
 use super::decisions::add_decisions;
 use super::error::{AuditFailure, CalibrationMismatch};
 use super::evidence::PERMUTATION_SEED;
-use super::known_non_members::comparability_with_calibration;
+use super::forecast::Forecast;
+use super::known_non_members::{KnownWorks, comparability_with_calibration};
 use super::report::{AuditReport, build_report};
 use super::request::AuditRequest;
 use super::results::AuditResults;
 use super::run_event::RunEvent;
 use super::sample_scoring::{ScoredSamples, score_samples};
+use super::shared_text::SharedText;
 use super::text_lists::add_blind_findings;
 use crate::datasets::SampleBlocks;
 use crate::scorer::Scorer;
@@ -34,19 +36,32 @@ pub async fn run(
     scorer: &Scorer,
     progress: impl Fn(RunEvent),
 ) -> Result<AuditOutcome, AuditFailure> {
+    let shared = match &calibration {
+        Some(calibration) => {
+            SharedText::find(samples, calibration.rows(), calibration.ngram_step(), scorer.workers()).await?
+        }
+        None => None,
+    };
+    if let Some(shared) = &shared {
+        progress(RunEvent::Shared(shared.findings.clone()));
+    }
+    let known_works =
+        calibration.as_ref().map(|known| known.clusters_without(shared.as_ref().map(|shared| &shared.known)));
+    progress(RunEvent::Forecast(Forecast::read(samples, known_works, scorer.workers()).await?));
     let mut scored = score_samples(&request, samples, scorer, &progress).await?;
     progress(RunEvent::Testing);
     let labelled = scored.results.rows.iter().any(|row| row.member.is_some());
-    let comparability = match &calibration {
+    let known = calibration.map(|calibration| KnownWorks { calibration, shared });
+    let comparability = match &known {
         // Where there are labels, the two classes are compared instead.
-        Some(calibration) if !labelled => {
-            comparability_with_calibration(samples, &scored.results.rows, calibration, scorer.workers()).await?
+        Some(known) if !labelled => {
+            comparability_with_calibration(samples, &scored.results.rows, known, scorer.workers()).await?
         }
         _ => None,
     };
     // Sorting and resampling the scores of many samples and methods is no work for the async runtime's threads.
     let report = move |wanted: &dyn Fn() -> bool| {
-        add_evidence(&request, &mut scored, calibration.as_ref(), comparability, wanted)?;
+        add_evidence(&request, &mut scored, known.as_ref(), comparability, wanted)?;
         let report = build_report(&request, &scored.results, wanted)?;
         Ok(AuditOutcome { report, results: scored.results })
     };
@@ -59,11 +74,11 @@ pub async fn run(
 fn add_evidence(
     request: &AuditRequest,
     scored: &mut ScoredSamples,
-    calibration: Option<&Calibration>,
+    known: Option<&KnownWorks>,
     comparability: Option<Comparability>,
     wanted: &dyn Fn() -> bool,
 ) -> Result<(), CalibrationMismatch> {
-    add_decisions(request, &mut scored.results, calibration)?;
+    add_decisions(request, &mut scored.results, known)?;
     let ScoredSamples { results, texts, prior } = scored;
     let Some(labels) = results.labels() else {
         results.comparability = comparability;

@@ -1,5 +1,7 @@
 //! Progress events of a run.
 
+use super::findings::SharedTextFindings;
+use super::forecast::Forecast;
 use serde::Serialize;
 
 /// Progress event of a run.
@@ -7,6 +9,10 @@ use serde::Serialize;
 pub enum RunEvent {
     /// Number of samples read, before any is scored; most are read twice.
     Read { samples: usize },
+    /// Text that known works share with the works tested, before any is scored.
+    Shared(SharedTextFindings),
+    /// Forecast of the work, before any is scored.
+    Forecast(Forecast),
     /// The models are open; `numerics` is everything that the bits of the numbers depend on.
     Bound { numerics: String },
     /// A model is tuned on some of the samples.

@@ -101,6 +101,7 @@ pub async fn score_samples(
         comparability: None,
         prior_test: None,
         calibration: None,
+        ngram_step: None,
         overflow: request.overflow,
         numerics: binding.bound.numerics(),
         model,

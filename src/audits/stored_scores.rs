@@ -39,6 +39,9 @@ pub struct ScoreHeader {
     /// The digest of the samples, as datasets are named; `None` in scores that an earlier version stored.
     #[serde(default)]
     pub dataset_digest: Option<String>,
+    /// The distance of the n-grams that the rows of a calibration keep; `None` if they keep none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ngram_step: Option<usize>,
 }
 
 /// The scores of an audit that has succeeded.
@@ -105,6 +108,7 @@ impl From<&AuditResults> for ScoreHeader {
             overflow: Some(results.overflow),
             numerics: Some(results.numerics.clone()),
             dataset_digest: Some(results.dataset_digest.clone()),
+            ngram_step: results.ngram_step,
         }
     }
 }

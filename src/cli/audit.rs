@@ -146,6 +146,13 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let show = |event| match event {
         RunEvent::Bound { .. } => {}
+        RunEvent::Forecast(forecast) if forecast.known_works.is_some() => progress.tell(&forecast.to_string()),
+        RunEvent::Forecast(_) => {}
+        RunEvent::Shared(shared) => {
+            if let Some(sentence) = shared.sentence() {
+                progress.tell(&sentence);
+            }
+        }
         RunEvent::Read { samples } => progress.show(None, format!("read {}", number_of(samples, "sample"))),
         RunEvent::Testing => progress.show(None, "permutations and the report".to_owned()),
         RunEvent::Tuned(TuningProgress { seed, step, steps, loss }) => {

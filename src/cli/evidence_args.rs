@@ -6,7 +6,7 @@ use super::scoring_args::{NamedSettings, variant};
 use super::source::SampleSource;
 use crate::audits::{
     AuditMetrics, AuditRequest, Calibration, CalibrationShare, CalibrationSource, DecisionOptions, EvidenceOptions,
-    EvidenceRequest, LEVEL, RunEvent, StratifyBy, calibrate,
+    EvidenceRequest, LEVEL, RunEvent, StratifyBy, calibrate, estimated_tokens, known_works_needed, smallest_p,
 };
 use crate::config::Settings;
 use crate::datasets::{Sample, SampleBlocks};
@@ -18,9 +18,6 @@ use mia::statistics::{CalibrationScores, Procedure};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// About how many bytes a token has, before texts are tokenized.
-const BYTES_PER_TOKEN: usize = 4;
-
 /// The value of `--control` that is no model.
 const NO_CONTROL: &str = "none";
 
@@ -30,8 +27,9 @@ pub struct EvidenceArgs {
     /// Label or name of the method that the verdict is about; by default ref, else min_k_plus_plus, else the first method.
     #[arg(long, value_name = "METHOD")]
     primary: Option<String>,
-    /// A model that has not seen the members, named as `--model` is, or `none`; by default the reference model. The same methods
-    /// run on it, and the verdict is about the difference.
+    /// A model that has not seen the members, named as `--model` is, or `none`; by default the base of the model (that of
+    /// an adapter, or `base` of the settings), else the reference model. The same methods run on it, and the verdict is about the
+    /// difference.
     #[arg(long, value_name = "MODEL")]
     control: Option<String>,
     /// Compare the classes within the groups of the samples as well.
@@ -136,16 +134,15 @@ fn tell_known(samples: &[Sample], file: &Path) -> Result<()> {
     let alone = samples.iter().filter(|sample| sample.document.is_none()).count();
     let (known, fewest) = (documents.len() + alone, CalibrationScores::FEWEST);
     let known_texts = number_of(known, if documents.is_empty() { "known non-member" } else { "known work" });
-    if known < fewest {
+    let Some(smallest) = smallest_p(known) else {
         let verb = if known == 1 { "is" } else { "are" };
         bail!("--calibration: {}: {known_texts} {verb} too few: p-values take {fewest} at least", file.display());
-    }
-    let (smallest, level) = (1.0 / (known as f64 + 1.0), LEVEL);
-    let needed = (1.0 / level).ceil() as usize - 1;
-    let bytes: usize = samples.iter().map(|sample| sample.text.len()).sum();
+    };
+    let bytes: u64 = samples.iter().map(|sample| sample.text.len() as u64).sum();
     eprintln!(
-        "{known_texts}, some {} thousand tokens: no p-value is below {smallest:.4}; one of {level} takes {needed}",
-        bytes / BYTES_PER_TOKEN / 1_000
+        "{known_texts}, about {} tokens (estimated from their bytes): no p-value is below {smallest:.4}; one of {LEVEL} takes {}",
+        estimated_tokens(bytes),
+        known_works_needed()
     );
     Ok(())
 }

@@ -6,17 +6,27 @@ use lm::hub::DownloadProgress;
 use std::io::IsTerminal;
 use std::ops::Deref;
 use std::pin::pin;
-use std::sync::Mutex;
+use std::sync::{Mutex, Once, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Between two lines where there is no terminal.
 const LINE_PAUSE: Duration = Duration::from_secs(10);
+
+/// The time that is left is told once one part in 50 is done.
+const FIRST_BATCHES: u64 = 50;
+
+/// A shorter time is not announced.
+const WORTH_TELLING: Duration = Duration::from_secs(60);
 
 /// A bar that is gone from the terminal once it is dropped, also where the work has failed.
 pub struct Progress {
     bar: ProgressBar,
     /// When the last line was written; none on a terminal.
     last_line: Option<Mutex<Instant>>,
+    /// The first position that was shown, and when: what came before it, such as loading a model, says nothing of the rest.
+    first: OnceLock<(u64, Instant)>,
+    /// Done once the time that is left was told.
+    estimate: Once,
 }
 
 impl Deref for Progress {
@@ -46,7 +56,12 @@ impl Progress {
         };
         // The templates are constants; were one wrong, the default style would do.
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        Self { bar: bar.with_style(style), last_line: (!terminal).then(|| Mutex::new(Instant::now())) }
+        Self {
+            bar: bar.with_style(style),
+            last_line: (!terminal).then(|| Mutex::new(Instant::now())),
+            first: OnceLock::new(),
+            estimate: Once::new(),
+        }
     }
 
     /// Shows how far the work is; `message` says it in words.
@@ -56,6 +71,29 @@ impl Progress {
         }
         self.bar.set_message(message);
         self.write_line();
+        if let Some((position, total)) = position.zip(self.bar.length()) {
+            self.tell_estimate(position, total);
+        }
+    }
+
+    /// Tells once how long the rest takes, as the first batches show it.
+    fn tell_estimate(&self, position: u64, total: u64) {
+        let (first, since) = *self.first.get_or_init(|| (position, Instant::now()));
+        let done = position.saturating_sub(first);
+        if done == 0 || done * FIRST_BATCHES < total {
+            return;
+        }
+        self.estimate.call_once(|| {
+            let left = time_left(done, Some(total.saturating_sub(first)), since.elapsed());
+            if let Some(left) = left.filter(|left| *left >= WORTH_TELLING) {
+                self.tell(&format!("about {} left", HumanDuration(left)));
+            }
+        });
+    }
+
+    /// Writes a line that stays, above the bar.
+    pub fn tell(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("{line}"));
     }
 
     /// Writes a line where it is time for one.
@@ -75,14 +113,15 @@ fn line(message: &str, position: u64, total: Option<u64>, elapsed: Duration) -> 
         Some(total) if total > 0 => format!(", {} %", position.min(total) * 100 / total),
         _ => String::new(),
     };
-    let left = match total {
-        Some(total) if (1..total).contains(&position) => {
-            let left = elapsed.mul_f64((total - position) as f64 / position as f64);
-            format!(", about {} left", HumanDuration(left))
-        }
-        _ => String::new(),
-    };
+    let left = time_left(position, total, elapsed);
+    let left = left.map_or(String::new(), |left| format!(", about {} left", HumanDuration(left)));
     format!("{message}{share}, {}{left}", HumanDuration(elapsed))
+}
+
+/// The time that the rest takes at the rate so far.
+fn time_left(position: u64, total: Option<u64>, elapsed: Duration) -> Option<Duration> {
+    let total = total.filter(|total| (1..*total).contains(&position))?;
+    Some(elapsed.mul_f64((total - position) as f64 / position as f64))
 }
 
 /// Interval between two checks of the progress of the models.
@@ -133,7 +172,8 @@ mod tests {
     #[test]
     fn a_bar_ends_with_the_work_that_fails() {
         let terminal = ProgressBar::hidden();
-        let progress = Progress { bar: terminal.clone(), last_line: None };
+        let progress =
+            Progress { bar: terminal.clone(), last_line: None, first: OnceLock::new(), estimate: Once::new() };
         let work = || -> Result<(), ()> {
             progress.inc(1);
             drop(progress);

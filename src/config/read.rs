@@ -232,12 +232,14 @@ fn check_names(settings: &Settings, errors: &mut Vec<(String, String)>) {
         errors.push(("engine.default_model".to_owned(), unknown(id)));
     }
     for (index, model) in settings.models.iter().enumerate() {
-        let Some(reference) = &model.reference else { continue };
-        let key = format!("models[{index}].reference");
-        if *reference == model.id {
-            errors.push((key, "a model cannot be its own reference".to_owned()));
-        } else if !ids.contains(&reference.as_str()) {
-            errors.push((key, unknown(reference)));
+        for (name, other) in [("reference", &model.reference), ("base", &model.base)] {
+            let Some(other) = other else { continue };
+            let key = format!("models[{index}].{name}");
+            if *other == model.id {
+                errors.push((key, format!("a model cannot be its own {name}")));
+            } else if !ids.contains(&other.as_str()) {
+                errors.push((key, unknown(other)));
+            }
         }
     }
 }

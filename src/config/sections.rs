@@ -233,6 +233,8 @@ pub struct ModelSettings {
     pub dtype: Dtype,
     /// The id of the model that it is compared with where a request names no other.
     pub reference: Option<String>,
+    /// The id of the model that it was tuned from: the control of its audits, and its reference where that is not set.
+    pub base: Option<String>,
     #[default(LoadPolicy::Eager)]
     #[serde(deserialize_with = "values::name")]
     pub load: LoadPolicy,

@@ -6,7 +6,7 @@ use crate::scorer::TextError;
 use lm::models::{Continuation, Ending};
 use lm::tokenizer::Encoded;
 use mia::methods::Fault;
-use mia::texts::{ComparedWords, MergeAndFilter, NearVerbatimBlock, PAPER_PASSES, near_verbatim};
+use mia::texts::{ComparedWords, MergeAndFilter, NearVerbatimBlock, NEAR_VERBATIM_PASSES, near_verbatim};
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 use std::ops::Range;
@@ -141,7 +141,7 @@ impl ContinuationSettings {
 
     /// The passes of near-verbatim blocks: those of the paper, with a least number of words of their own.
     fn passes(&self) -> [MergeAndFilter; 2] {
-        let [first, second] = PAPER_PASSES;
+        let [first, second] = NEAR_VERBATIM_PASSES;
         let least = first.least.min(self.least_words);
         [MergeAndFilter { least, ..first }, MergeAndFilter { least: self.least_words, ..second }]
     }

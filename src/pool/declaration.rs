@@ -19,6 +19,8 @@ pub struct Declaration {
     pub dtype: Dtype,
     /// The id of its default reference model.
     pub reference: Option<String>,
+    /// The id of the model that it was tuned from, or that it is an adapter of.
+    pub base: Option<String>,
     /// True if it is loaded as soon as its files are open, and readiness waits for it; otherwise the first request loads it. An
     /// eager model is never evicted.
     pub eager: bool,

@@ -73,8 +73,9 @@ impl Pool {
             _ if !ids(&models).any(|known| *known == *id) => Err(unknown()),
             // A fine-tune is compared with its base.
             (base, Some(_)) => {
-                let reference = Some(base.to_owned());
-                Ok(Arc::new(Declaration { id: id.to_owned(), reference, ..Declaration::clone(declaration) }))
+                let base = Some(base.to_owned());
+                let reference = base.clone();
+                Ok(Arc::new(Declaration { id: id.to_owned(), reference, base, ..Declaration::clone(declaration) }))
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use super::columns::{ColumnNames, ReadOptions};
 use super::input::InputFile;
-use super::record::{Fields, FileRecords, PassageReport, ReadError, Record, RecordPlace};
+use super::record::{Fields, FileRecords, PassageReport, ReadError, Record, RecordPlace, RunningTally};
 use crate::datasets::{ColumnText, Sample, SampleId};
 use documents::{
     Cut, Document, DocumentError, DocumentKind, Documents, Passage, Passages, open, open_reader, passages,
@@ -76,7 +76,12 @@ fn note(report: &PassageReport, passages: &Passages<Documents>) {
 }
 
 /// The records that one record stands for: one for each passage of its text, with the other fields of the record.
-pub fn cut_record(record: Record, columns: &ColumnNames, cut: Cut) -> Box<dyn Iterator<Item = Record> + Send> {
+pub fn cut_record(
+    record: Record,
+    columns: &ColumnNames,
+    cut: Cut,
+    tally: &RunningTally,
+) -> Box<dyn Iterator<Item = Record> + Send> {
     let Record { place, position, fields } = record;
     let with = move |fields| Record { place, position, fields };
     let (name, id, text) = match fields.as_ref().map(|fields| text_to_cut(fields, columns, place)) {
@@ -84,7 +89,7 @@ pub fn cut_record(record: Record, columns: &ColumnNames, cut: Cut) -> Box<dyn It
         Ok(Err(fault)) => return Box::new(std::iter::once(with(Err(fault)))),
         Ok(Ok(None)) | Err(_) => return Box::new(std::iter::once(with(fields))),
     };
-    let (mut passages, others) = match passages_of(id, text, cut) {
+    let (mut passages, others) = match passages_of(id, text, cut, tally.clone()) {
         Ok(passages) => (passages.peekable(), fields.unwrap_or_default()),
         Err(fault) => return Box::new(std::iter::once(with(Err(fault)))),
     };
@@ -134,7 +139,7 @@ pub fn cut_sample(sample: &Sample, name: String, cut: Cut, budget: &mut usize) -
     let columns = serde_json::to_value(&sample.columns).map_err(|error| CutSampleError::Uncut(error.to_string()))?;
     let columns = columns.as_object().cloned().unwrap_or_default();
     let mut samples = Vec::new();
-    for passage in passages_of(id, sample.text.clone(), cut).map_err(CutSampleError::Uncut)? {
+    for passage in passages_of(id, sample.text.clone(), cut, RunningTally::default()).map_err(CutSampleError::Uncut)? {
         let Passage { offset, length, text, .. } = passage.map_err(CutSampleError::Uncut)?;
         let mut columns = columns.clone();
         columns.extend([("offset".to_owned(), offset.into()), ("length".to_owned(), length.into())]);
@@ -163,7 +168,7 @@ pub enum CutSampleError {
     Uncut(String),
 }
 
-/// The passages of one text.
+/// The passages of one text, and what was left out of it added to the tally in the end.
 ///
 /// # Errors
 /// Where passages cannot be cut so, in words.
@@ -171,10 +176,20 @@ fn passages_of(
     id: String,
     text: String,
     cut: Cut,
+    tally: RunningTally,
 ) -> Result<impl Iterator<Item = Result<Passage, String>> + Send, String> {
     let document = std::iter::once(Ok(Document::from_text(id, text)));
-    let passages = passages(document, cut).map_err(|fault| fault.to_string())?;
-    Ok(passages.map(|passage| passage.map_err(|error| error.to_string())))
+    let mut passages = passages(document, cut).map_err(|fault| fault.to_string())?;
+    let mut tally = Some(tally);
+    Ok(from_fn(move || match passages.next() {
+        Some(passage) => Some(passage.map_err(|error| error.to_string())),
+        None => {
+            if let Some(tally) = tally.take() {
+                tally.add(*passages.tally());
+            }
+            None
+        }
+    }))
 }
 
 fn renamed(passage: Passage, others: &Fields, text: &str) -> Fields {

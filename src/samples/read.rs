@@ -7,7 +7,7 @@ use super::json::{self, BYTE_ORDER_MARK};
 use super::paired::split;
 use super::parquet_file::{self, MAGIC};
 use super::passages::{self, cut_record};
-use super::record::{FileRecords, ReadError, Record, RecordPlace};
+use super::record::{FileRecords, ReadError, Record, RecordPlace, RunningTally};
 use std::path::PathBuf;
 use std::vec::IntoIter;
 
@@ -28,18 +28,27 @@ pub fn records(mut input: InputFile, options: &ReadOptions) -> Result<FileRecord
         }
     };
     let (columns, cut) = (options.columns.clone(), options.cut);
-    Ok(Box::new(records.flat_map(move |record| {
+    let (report, tally) = (options.report.clone(), RunningTally::default());
+    let counted = tally.clone();
+    let records = records.flat_map(move |record| {
         let (records, error) = match record {
             Ok(record) => (Some(split(record, &columns)), None),
             Err(error) => (None, Some(error)),
         };
-        let columns = columns.clone();
+        let (columns, tally) = (columns.clone(), counted.clone());
         let cut = move |record| match cut {
-            Some(cut) => cut_record(record, &columns, cut),
+            Some(cut) => cut_record(record, &columns, cut, &tally),
             None => Box::new(std::iter::once(record)),
         };
         records.into_iter().flatten().flat_map(cut).map(Ok).chain(error.map(Err))
-    })))
+    });
+    let end = std::iter::from_fn(move || {
+        if cut.is_some() {
+            report.set(tally.get(), Vec::new());
+        }
+        None
+    });
+    Ok(Box::new(records.chain(end)))
 }
 
 /// The kind of a file: as the options say, else by its content where that tells, else by the extension of its name.

@@ -2,7 +2,7 @@
 
 use documents::PassageTally;
 use serde_json::{Map, Value};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The named values of a record, in the order of the file.
 pub type Fields = Map<String, Value>;
@@ -49,6 +49,20 @@ impl PassageReport {
     pub(super) fn set(&self, tally: PassageTally, skipped: Vec<String>) {
         // Asked for another record after the end, the reader comes here again.
         let _ = self.0.set((tally, skipped));
+    }
+}
+
+/// Counts of the texts of samples that were cut until now, and of what was left out of them.
+#[derive(Clone, Debug, Default)]
+pub struct RunningTally(Arc<Mutex<PassageTally>>);
+
+impl RunningTally {
+    pub(super) fn add(&self, tally: PassageTally) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) += tally;
+    }
+
+    pub(super) fn get(&self) -> PassageTally {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -122,6 +122,7 @@ impl Scorer {
             models: models.iter().map(|id| &**id).collect(),
             model: model.map(|model| model.id.as_str()),
             reference: model.and_then(|model| model.reference.as_deref()),
+            base: model.and_then(|model| model.base.as_deref()),
             without_logits: self.without(models, Origin::gives_logits),
             without_weights: self.without(models, Origin::gives_weights),
             token_counts: self.token_counts.iter().map(|counts| counts.id.as_str()).collect(),

@@ -56,6 +56,32 @@ async fn a_model_under_an_adapter_scores_as_peft_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_base_of_an_adapter_is_the_control_by_default() {
+    let app = App::with(tuned).await;
+    let text = |number: usize| json!({ "text": format!("the {number} towns of the river grew"), "label": number % 2 });
+    let samples: Vec<Value> = (0..8).map(text).collect();
+    let audit = async |options: Value| {
+        let mut body = json!({ "samples": samples, "methods": ["loss"] });
+        body.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+        app.audit(&body).await
+    };
+    let provenance = audit(json!({ "model": "tiny:tuned" })).await.ok()["results"]["provenance"].clone();
+    assert_eq!(
+        (&provenance["control"]["model"], &provenance["request"]["control_default"]),
+        (&json!(TINY), &json!("base"))
+    );
+    let provenance =
+        audit(json!({ "model": "tiny:tuned", "control": TINY })).await.ok()["results"]["provenance"].clone();
+    assert_eq!((&provenance["control"]["model"], provenance["request"].get("control_default")), (&json!(TINY), None));
+    let provenance =
+        audit(json!({ "model": "tiny:tuned", "control": null })).await.ok()["results"]["provenance"].clone();
+    assert_eq!(provenance.get("control"), None);
+    // The fine-tune has seen what its base has seen.
+    let refused = audit(json!({ "model": TINY, "control": "tiny:tuned" })).await;
+    assert!(refused.text().contains("has the weights of `tiny`"), "{}", refused.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn texts_that_wait_together_run_under_their_own_adapter() {
     // Nothing is remembered, so every text of every request runs.
     let app = App::with(|settings| {

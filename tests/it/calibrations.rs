@@ -8,7 +8,7 @@ fn samples(texts: &[String]) -> Value {
     texts.iter().map(|text| json!({ "text": text })).collect()
 }
 
-async fn calibrated(app: &App, body: &Value) -> Value {
+pub async fn calibrated(app: &App, body: &Value) -> Value {
     let calibration = app.post("/v1/calibrations", body).await.json();
     let path = format!("/v1/calibrations/{}", calibration["id"].as_str().unwrap());
     loop {

@@ -468,3 +468,28 @@ fn the_command_line_runs_every_kind() {
     let labelled = write("l.jsonl", vec![json!({ "text": "a b", "label": 0 })]);
     assert!(said(&run(&["dataset", &labelled, &held_out])).contains("labelled a non-member, and given as a suspect"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lists_of_a_test_are_cut_in_the_request() {
+    let app = App::start().await;
+    let text = |word: &str| format!("One {word} two three. Four five {word} six. Seven eight nine {word}.");
+    let suspects: Vec<String> = ["red", "green"].map(text).to_vec();
+    let held_out = json!([{ "text": text("blue"), "id": "b" }, text("grey")]);
+    let cut = json!({ "words": 4, "at": "sentence" });
+    let body = json!({ "kind": "dataset", "suspects": suspects, "held_out": held_out, "methods": ["loss"], "control": null, "cut": cut });
+    let done = submit(&app, &body, None).await.ok();
+    assert_eq!((&done["status"], &done["texts"]), (&json!("succeeded"), &json!(12)), "{done}");
+    let pairs = json!({ "kind": "paired", "documents": [{ "public": "a", "private": ["b"] }], "methods": ["loss"], "cut": cut });
+    let mut few_words = body.clone();
+    few_words["held_out"] = json!(["Four five.", "1 2 3"]);
+    let mut wide = body.clone();
+    wide["cut"]["words"] = json!(0);
+    for (body, pointer, words) in [
+        (pairs, "/cut", "passages have no counterparts"),
+        (few_words, "/held_out/1", "no passage is left"),
+        (wide, "/cut", "1 to 100000"),
+    ] {
+        let problem = submit(&app, &body, None).await.problem(422).to_string();
+        assert!(problem.contains(&format!("\"pointer\":\"{pointer}\"")) && problem.contains(words), "{problem}");
+    }
+}

@@ -1,5 +1,6 @@
 //! Documents over HTTP: uploaded, cut into passages, audited as works.
 
+use crate::calibrations::calibrated;
 use crate::common::app::App;
 use crate::common::client::Answer;
 use serde_json::{Value, json};
@@ -93,7 +94,10 @@ async fn documents_that_cannot_be_read_are_refused() {
         ("", form_media, b"--XX--\r\n", 400, "no part"),
         ("", form_media, b"no form", 400, "form"),
         ("", "multipart/form-data", b"", 415, "boundary"),
-        ("", "application/pdf", b"", 415, "it may be"),
+        ("", "application/pdf", b"", 415, "pdftotext -layout"),
+        ("", "image/png", b"", 415, "it may be"),
+        ("?overlap=4", "text/plain", b"a", 422, "add `cut`"),
+        ("?at=sentence", "application/x-ndjson", b"{\"text\": \"a\"}", 422, "add `cut`"),
     ] {
         let answer = upload(&app, query, media, body).await;
         assert_eq!(answer.status, status, "{media} {query}: {}", answer.text());
@@ -149,4 +153,66 @@ async fn samples_are_cut_in_the_request() {
             error["pointer"].as_str().is_some_and(|given| given.starts_with(pointer)) || problem["status"] == 404;
         assert!(pointed && problem.to_string().contains(words), "{problem}");
     }
+}
+
+/// The passages of a document, of 40 words each; no other range of numbers has these words.
+fn passages(document: &str, words: std::ops::Range<usize>) -> Vec<Value> {
+    let words: Vec<String> = words.map(|number| format!("w{number}")).collect();
+    words.chunks(40).map(|text| json!({ "text": text.join(" "), "document": document })).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_that_known_works_share_is_left_out_whatever_the_cut() {
+    let app = App::start().await;
+    let mut known: Vec<Value> =
+        (0..20).flat_map(|work| passages(&format!("known {work}"), work * 1_000..work * 1_000 + 320)).collect();
+    // 24 words in a row of the book that is tested, at the end of a passage.
+    let quotation = passages("", 50_130..50_154)[0]["text"].clone();
+    let quoting = &mut known[5 * 8 + 1]["text"];
+    *quoting = json!(format!("{} {}", quoting.as_str().unwrap(), quotation.as_str().unwrap()));
+    let options = json!({ "methods": ["loss"], "overflow": "truncate" });
+    let with = |samples: Vec<Value>| {
+        let mut body = options.clone();
+        body["samples"] = samples.into();
+        body
+    };
+    let calibration = calibrated(&app, &with(known)).await;
+    // The edition begins within a passage of the known work.
+    let edition = passages("edition", 3_017..3_137);
+    let mut body = with([edition, passages("book", 50_000..50_320)].concat());
+    body["calibration"] = calibration["id"].clone();
+    let audit = app.audit(&body).await.ok();
+    let results = &audit["results"];
+    let shared = &results["shared_text"];
+    assert_eq!((&shared["state"], &shared["shortest_run"]), (&json!("checked"), &json!(20)), "{shared}");
+    let left_out = &shared["left_out"][0];
+    assert_eq!((&shared["works"], &left_out["document"]), (&json!(1), &json!("known 3")), "{shared}");
+    assert!(left_out["with"] == "edition" && left_out["longest_run"].as_u64().unwrap() > 90, "{left_out}");
+    assert_eq!((&shared["known_passages"], &shared["tested_passages"]), (&json!(1), &json!(1)));
+    assert_eq!(results["methods"][0]["calibration"]["clusters"], 19);
+    let counted: Vec<(&Value, &Value)> =
+        results["works"].as_array().unwrap().iter().map(|work| (&work["document"], &work["passages"])).collect();
+    assert_eq!(counted, [(&json!("edition"), &json!(3)), (&json!("book"), &json!(7))]);
+    let warnings = results["warnings"].to_string();
+    assert!(warnings.contains("1 known work shares text with the works tested and is left out (known 3"), "{warnings}");
+    let forecast = &audit["progress"]["forecast"];
+    let expected = [
+        ("works", json!(2)),
+        ("known_works", json!(19)),
+        ("smallest_p", json!(0.05)),
+        ("known_works_needed", json!(99)),
+    ];
+    assert!(expected.iter().all(|(name, value)| forecast[name] == *value), "{forecast}");
+    assert!(forecast["estimated_tokens"].as_u64().unwrap() > 500, "{forecast}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cut_of_samples_says_what_it_leaves_out() {
+    let app = App::start().await;
+    let lines = "{\"text\": \"One two three. 1 2 3 4. One two three.\"}\n{\"text\": \"Four five.\"}\n";
+    let dataset = stored(&app, "?cut=4&at=sentence", "application/x-ndjson", lines.as_bytes()).await;
+    let cut = &dataset["cut"];
+    assert_eq!((&cut["documents"], &cut["passages"], &dataset["samples"]), (&json!(2), &json!(2), &json!(2)), "{cut}");
+    let pieces = ["symbols", "repeated", "gutenberg"].map(|kind| cut["dropped"][kind]["pieces"].as_u64().unwrap());
+    assert_eq!(pieces, [1, 1, 0], "{cut}");
 }

@@ -61,6 +61,8 @@ pub enum DocumentFault {
     DamagedArchive(#[from] zip::result::ZipError),
     #[error("the archive has {count} entries, and at most {} are read; split it", limits.entries)]
     TooManyEntries { count: usize, limits: ReadLimits },
+    #[error("the directory of the archive has {0} bytes, and at most {1} are read; split the archive")]
+    DirectoryTooLarge(u64, u64),
     #[error("the archive holds more than {} bytes; split it", .0.archive)]
     ArchiveTooLarge(ReadLimits),
     #[error("it holds more than {0} bytes once it is decompressed; decompress it first, if it is not meant to do harm")]

@@ -7,6 +7,7 @@ use crate::read::Document;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
+use std::ops::AddAssign;
 use utoipa::ToSchema;
 
 /// A passage of a document.
@@ -69,6 +70,29 @@ pub struct PassageTally {
     pub words: u64,
     pub passages: u64,
     pub dropped: DroppedCounts,
+}
+
+impl AddAssign for DropCount {
+    fn add_assign(&mut self, Self { pieces, words }: Self) {
+        self.pieces += pieces;
+        self.words += words;
+    }
+}
+
+impl AddAssign for PassageTally {
+    fn add_assign(&mut self, other: Self) {
+        self.documents += other.documents;
+        self.documents_without_passages += other.documents_without_passages;
+        self.words += other.words;
+        self.passages += other.passages;
+        let DroppedCounts { gutenberg, front_matter, contents, page_lines, symbols, repeated } = other.dropped;
+        self.dropped.gutenberg += gutenberg;
+        self.dropped.front_matter += front_matter;
+        self.dropped.contents += contents;
+        self.dropped.page_lines += page_lines;
+        self.dropped.symbols += symbols;
+        self.dropped.repeated += repeated;
+    }
 }
 
 /// The passages of documents. After an error there are no more.

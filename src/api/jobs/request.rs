@@ -27,7 +27,7 @@ const MAX_TIMEOUT: u64 = 31_536_000;
 const MAX_WAIT: u64 = 600;
 
 /// Maximum number of bytes of the passages of a request, with their columns.
-const MAX_CUT_BYTES: usize = 256 << 20;
+pub const MAX_CUT_BYTES: usize = 256 << 20;
 
 pub type SampleList = List<Object<Sample>>;
 

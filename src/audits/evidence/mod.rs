@@ -15,7 +15,9 @@ pub use comparison::{
 };
 pub use judge::{VerdictBasis, common_assumptions, first_words, stated_p_value, verdict};
 pub use options::{DecisionOptions, EvidenceOptions, with_default_primary};
-pub use request::{CalibrationShare, CalibrationSource, CitedPlan, DecisionRequest, EvidenceRequest, StratifyBy};
+pub use request::{
+    CalibrationShare, CalibrationSource, CitedPlan, ControlDefault, DecisionRequest, EvidenceRequest, StratifyBy,
+};
 pub use verdict::{Design, Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState};
 
 /// Of intervals that describe.

@@ -1,6 +1,8 @@
 //! Client options for the verdict, and their resolution.
 
-use super::request::{CalibrationShare, CalibrationSource, DecisionRequest, EvidenceRequest, StratifyBy};
+use super::request::{
+    CalibrationShare, CalibrationSource, ControlDefault, DecisionRequest, EvidenceRequest, StratifyBy,
+};
 use crate::datasets::SampleTotals;
 use mia::methods::{BaseMethod, Fault, LabelledMethod, Method, MethodName, Ref, Scope, Tokenization};
 use mia::statistics::{CalibrationScores, Procedure};
@@ -13,7 +15,7 @@ use utoipa::ToSchema;
 pub struct EvidenceOptions {
     /// Label of a method, or its name.
     pub primary: Option<String>,
-    /// Id of the control model, or `None` inside for none; by default the configured reference model.
+    /// Id of the control model, or `None` inside for none; by default its base, else the configured reference model.
     pub control: Option<Option<String>>,
     pub stratify: Option<StratifyBy>,
     pub prior: Option<f64>,
@@ -46,8 +48,8 @@ const DEFAULT_SHARE: f64 = 0.2;
 impl EvidenceOptions {
     /// Id of the control model of labelled samples; `None` for samples without labels, where there is nothing to control.
     pub fn control_model(&self, scope: &Scope, totals: &SampleTotals) -> Option<String> {
-        let reference = || scope.reference.filter(|reference| Some(*reference) != scope.model).map(str::to_owned);
-        totals.are_labelled().then(|| self.control.clone().unwrap_or_else(reference)).flatten()
+        let default = || default_control(scope).map(|(control, _)| control.to_owned());
+        totals.are_labelled().then(|| self.control.clone().unwrap_or_else(default)).flatten()
     }
 
     /// Resolves the options into the basis of the verdict. Faults have pointers into the request.
@@ -108,6 +110,9 @@ impl EvidenceOptions {
         };
         Ok(EvidenceRequest {
             primary,
+            control_default: default_control(scope)
+                .filter(|_| control.is_some() && self.control.is_none())
+                .map(|(_, reason)| reason),
             control,
             stratify: self.stratify,
             prior: self.prior,
@@ -156,6 +161,13 @@ impl EvidenceOptions {
         .filter_map(|(field, given)| given.then_some(field))
         .collect()
     }
+}
+
+/// The control where none is asked for: the model that the one asked about was tuned from, else its reference model.
+fn default_control<'a>(scope: &Scope<'a>) -> Option<(&'a str, ControlDefault)> {
+    let base = scope.base.map(|base| (base, ControlDefault::Base));
+    let reference = scope.reference.map(|reference| (reference, ControlDefault::Reference));
+    [base, reference].into_iter().flatten().find(|(control, _)| Some(*control) != scope.model)
 }
 
 /// The label of the method that the verdict is about: the one that is named, by its label or, where it is listed once without
@@ -235,6 +247,30 @@ mod tests {
         let primary = |requests| self::settled(&options, requests).primary.unwrap();
         assert_eq!(&*primary(json!(["loss", "min_k_plus_plus"])), "min_k_plus_plus(k=0.2)");
         assert_eq!(&*primary(json!(["loss", { "name": "min_k_plus_plus", "k": 0.1 }])), "loss");
+    }
+
+    #[test]
+    fn a_base_is_the_control_before_the_reference() {
+        let [base, itself, neither] = [Some("c"), Some("m"), None];
+        for (base, control, expected) in [
+            (base, None, Some(("c", Some(ControlDefault::Base)))),
+            (itself, None, Some(("r", Some(ControlDefault::Reference)))),
+            (neither, None, Some(("r", Some(ControlDefault::Reference)))),
+            (base, Some(Some("r")), Some(("r", None))),
+            (base, Some(Some("c")), Some(("c", None))),
+            (base, Some(None), None),
+        ] {
+            let options = EvidenceOptions {
+                control: control.map(|id: Option<&str>| id.map(str::to_owned)),
+                ..EvidenceOptions::default()
+            };
+            let scope = Scope { base, ..scope() };
+            let settled = options.settle(&default_methods(), &scope, &labelled()).unwrap();
+            let control = settled.control.as_deref().map(|control| (control, settled.control_default));
+            assert_eq!(control, expected);
+            let unlabelled = options.control_model(&scope, &SampleTotals::default());
+            assert_eq!(unlabelled, None);
+        }
     }
 
     #[test]

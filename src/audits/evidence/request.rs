@@ -17,6 +17,9 @@ pub struct EvidenceRequest {
     /// Id of a model that has not seen the members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<String>,
+    /// The reason for the control where none was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_default: Option<ControlDefault>,
     /// Within what the classes are compared as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stratify: Option<StratifyBy>,
@@ -32,6 +35,16 @@ pub struct EvidenceRequest {
     /// The plan that the audit keeps to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<CitedPlan>,
+}
+
+/// The reason for a control that was not asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlDefault {
+    /// The model that is asked about was tuned from it, or is an adapter of it.
+    Base,
+    /// It is the configured reference model.
+    Reference,
 }
 
 /// Within what the classes are compared as well as over all samples.

@@ -11,8 +11,12 @@ use utoipa::ToSchema;
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TestLayout {
     /// Suspects are labelled members. `suspects` of them come first, then the held-out texts; if it is `None`, they are the
-    /// samples of a dataset in its order.
-    Dataset { suspects: Option<usize> },
+    /// samples of a dataset in its order. Of texts that were cut, `origins` has the place of each sample's text in its list.
+    Dataset {
+        suspects: Option<usize>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        origins: Vec<usize>,
+    },
     /// Of each document, its public text, then its private ones (their number per document).
     Paired { private: Vec<usize> },
     /// Of each canary, its text, then its twins (their number per canary).
@@ -55,11 +59,14 @@ impl TestLayout {
             let unit = units.partition_point(|unit| unit.end <= row);
             let after_first = units.get(unit).and_then(|unit| row.checked_sub(unit.start + 1));
             match (self, after_first) {
-                (Self::Dataset { suspects: None }, _) => format!("/dataset/{row}"),
-                (Self::Dataset { suspects: Some(suspects) }, _) => match row.checked_sub(*suspects) {
-                    None => format!("/{list}/{row}"),
-                    Some(place) => format!("/{others}/{place}"),
-                },
+                (Self::Dataset { suspects: None, .. }, _) => format!("/dataset/{row}"),
+                (Self::Dataset { suspects: Some(suspects), origins }, _) => {
+                    let text = |place| origins.get(row).copied().unwrap_or(place);
+                    match row.checked_sub(*suspects) {
+                        None => format!("/{list}/{}", text(row)),
+                        Some(place) => format!("/{others}/{}", text(place)),
+                    }
+                }
                 (Self::Order { .. }, _) => format!("/{list}/{unit}"),
                 (_, None) => format!("/{list}/{unit}/{first}"),
                 (_, Some(place)) => format!("/{list}/{unit}/{others}/{place}"),
@@ -135,6 +142,10 @@ impl TryFrom<String> for TestKind {
 mod tests {
     use super::*;
 
+    fn dataset(suspects: Option<usize>) -> TestLayout {
+        TestLayout::Dataset { suspects, origins: Vec::new() }
+    }
+
     fn order() -> TestLayout {
         TestLayout::Order { shards: 2, shuffles: 2, seed: 0, separator: "\n".to_owned() }
     }
@@ -144,15 +155,17 @@ mod tests {
         assert_eq!(TestLayout::Paired { private: vec![1, 3] }.units(), [0..2, 2..6]);
         assert_eq!(TestLayout::Rank { twins: vec![2] }.units(), std::slice::from_ref(&(0..3)));
         assert_eq!(order().units(), [0..3, 3..6]);
-        assert!(TestLayout::Dataset { suspects: Some(3) }.units().is_empty());
+        assert!(dataset(Some(3)).units().is_empty());
     }
 
     #[test]
     fn samples_are_named_by_their_place_in_the_request() {
         let pointers = |layout: TestLayout, rows: usize| -> Vec<String> { (0..rows).map(layout.pointers()).collect() };
-        let dataset = pointers(TestLayout::Dataset { suspects: Some(2) }, 4);
-        assert_eq!(dataset, ["/suspects/0", "/suspects/1", "/held_out/0", "/held_out/1"]);
-        assert_eq!(pointers(TestLayout::Dataset { suspects: None }, 2), ["/dataset/0", "/dataset/1"]);
+        let listed = pointers(dataset(Some(2)), 4);
+        assert_eq!(listed, ["/suspects/0", "/suspects/1", "/held_out/0", "/held_out/1"]);
+        let cut = TestLayout::Dataset { suspects: Some(3), origins: vec![0, 0, 1, 0, 0] };
+        assert_eq!(pointers(cut, 5), ["/suspects/0", "/suspects/0", "/suspects/1", "/held_out/0", "/held_out/0"]);
+        assert_eq!(pointers(dataset(None), 2), ["/dataset/0", "/dataset/1"]);
         let paired = pointers(TestLayout::Paired { private: vec![1, 2] }, 5);
         let second = ["/documents/1/public", "/documents/1/private/0", "/documents/1/private/1"];
         assert_eq!(paired, [&["/documents/0/public", "/documents/0/private/0"][..], &second].concat());
@@ -162,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_layout_survives_being_stored() {
-        let all = [TestLayout::Dataset { suspects: None }, TestLayout::Paired { private: vec![1] }, order()];
+        let all = [dataset(None), TestLayout::Paired { private: vec![1] }, order()];
         for layout in all {
             let json = serde_json::to_string(&layout).unwrap();
             assert_eq!(serde_json::from_str::<TestLayout>(&json).unwrap(), layout, "{json}");

@@ -9,6 +9,7 @@ mod judge;
 mod layout;
 mod measure;
 mod options;
+mod passages;
 mod report;
 mod texts;
 
@@ -17,5 +18,6 @@ pub use document::{BeyondControl, TestExclusion, TestMethod, TestReport, TestSam
 pub use layout::{TestKind, TestLayout};
 pub use measure::TestStatistics;
 pub use options::test_method_faults;
+pub use passages::{CutList, cut_list};
 pub use report::{TestRequest, run_test};
 pub use texts::{Canary, MAX_SHUFFLES, NamedTestText, OrderTexts, PairedDocument, TestText, TestTexts};

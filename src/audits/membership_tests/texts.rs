@@ -211,7 +211,9 @@ impl TestTexts {
     /// Which sample is what.
     pub fn layout(&self) -> TestLayout {
         match self {
-            Self::Dataset { suspects, .. } => TestLayout::Dataset { suspects: Some(suspects.len()) },
+            Self::Dataset { suspects, .. } => {
+                TestLayout::Dataset { suspects: Some(suspects.len()), origins: Vec::new() }
+            }
             Self::Paired(documents) => {
                 TestLayout::Paired { private: documents.iter().map(|document| document.private.len()).collect() }
             }

@@ -2,6 +2,7 @@
 
 use crate::audits::clusters::row_clusters;
 use crate::audits::evidence::{Verdict, is_controllable};
+use crate::audits::findings::SharedTextFindings;
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
 use crate::wire::number_of;
@@ -120,6 +121,7 @@ pub fn cautions_of_calibration(request: &AuditRequest, results: &AuditResults) -
         let clusters = number_of(calibrated.overlap, "cluster");
         format!("{clusters} of the calibration {verb} tested as well{named}, and not counted as known")
     });
+    let shared = calibrated.shared_text.as_ref().and_then(SharedTextFindings::sentence);
     let mismatch = calibrated.length_p_value.filter(|p_value| *p_value < LENGTH_LEVEL).map(|p_value| {
         format!(
             "the texts of the calibration have other lengths than those tested (Kolmogorov-Smirnov, p = {p_value:.1e}), so that \
@@ -130,6 +132,7 @@ pub fn cautions_of_calibration(request: &AuditRequest, results: &AuditResults) -
         request.evidence.decisions.as_ref().and_then(|decision| too_small(results, &decision.method, decision.fdr));
     [
         overlap.and_then(|detail| warning(WarningCode::CalibrationOverlap, detail)),
+        shared.and_then(|detail| warning(WarningCode::CalibrationOverlap, detail)),
         mismatch.and_then(|detail| warning(WarningCode::CalibrationMismatch, detail)),
         small.and_then(|detail| warning(WarningCode::CalibrationSmall, detail)),
     ]

@@ -2,7 +2,9 @@
 
 use super::provenance::Provenance;
 use crate::audits::evidence::{CitedPlan, ControlFindings, Verdict};
-use crate::audits::findings::{BlindFindings, Decisions, MethodCalibration, SplitOutcome, WorkFindings};
+use crate::audits::findings::{
+    BlindFindings, Decisions, MethodCalibration, SharedTextFindings, SplitOutcome, WorkFindings,
+};
 use crate::audits::results::ExclusionCount;
 use crate::audits::selected_tokens::SelectedTokens;
 use crate::datasets::SampleId;
@@ -57,6 +59,10 @@ pub struct AuditReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub works: Vec<WorkFindings>,
+    /// Text that known works share with the works tested, and what is left out for it; absent where no text of the calibration names
+    /// a document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_text: Option<SharedTextFindings>,
     /// Test of whether the texts tested score higher than those of the calibration, by the primary method; absent without a
     /// calibration.
     #[serde(skip_serializing_if = "Option::is_none")]

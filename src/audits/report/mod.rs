@@ -107,6 +107,7 @@ pub fn build_report(
         prior_test: results.prior_test,
         decisions: calibrated.and_then(|calibrated| calibrated.decisions.clone()),
         works: calibrated.map_or(Vec::new(), |calibrated| calibrated.works.clone()),
+        shared_text: calibrated.and_then(|calibrated| calibrated.shared_text.clone()),
         dataset_test: calibrated.and_then(|calibrated| calibrated.dataset_test),
         verdict,
         warnings,

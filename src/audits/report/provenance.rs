@@ -1,6 +1,6 @@
 //! Where the numbers of a report come from.
 
-use crate::audits::evidence::{CalibrationSource, DecisionRequest, StratifyBy};
+use crate::audits::evidence::{CalibrationSource, ControlDefault, DecisionRequest, StratifyBy};
 use crate::audits::request::{AuditMetrics, AuditRequest};
 use crate::audits::results::AuditResults;
 use crate::pool::ModelInfo;
@@ -81,6 +81,9 @@ pub struct ExpandedRequest {
     /// Id of the control model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<String>,
+    /// The reason for the control where none was asked for; absent where one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control_default: Option<ControlDefault>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stratify: Option<StratifyBy>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,6 +118,7 @@ pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance 
             metrics: request.metrics.clone(),
             primary: request.evidence.primary.clone(),
             control: request.evidence.control.clone(),
+            control_default: request.evidence.control_default,
             stratify: request.evidence.stratify,
             prior: request.evidence.prior,
             calibration: request.evidence.calibration.clone(),

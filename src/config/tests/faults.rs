@@ -158,6 +158,8 @@ fn names_of_models_must_be_configured() {
 
     assert_fault(&format!("{two}reference = \"c\""), &[], "models[1].reference", "\"c\" is no configured model");
     assert_fault(&format!("{two}reference = \"b\""), &[], "models[1].reference", "its own reference");
+    assert_fault(&format!("{two}base = \"c\""), &[], "models[1].base", "\"c\" is no configured model");
+    assert_fault(&format!("{two}base = \"b\""), &[], "models[1].base", "its own base");
 }
 
 #[test]

@@ -112,6 +112,7 @@ fn every_key_can_come_from_the_file() {
         device: vec![DeviceChoice::Auto],
         dtype: Dtype::Auto,
         reference: None,
+        base: None,
         load: LoadPolicy::Eager,
         pinned: false,
         adapters: Vec::new(),

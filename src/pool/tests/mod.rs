@@ -19,6 +19,7 @@ pub(crate) fn declaration(id: &str, eager: bool, devices: &[usize]) -> Declarati
         origin: Origin::Files(DEMO),
         dtype: Dtype::Auto,
         reference: None,
+        base: None,
         eager,
         pinned: false,
         devices: devices.to_vec(),

@@ -110,6 +110,7 @@ fn declaration(id: &str, device: usize) -> Declaration {
         origin: Origin::configured(&golden(id, GOLDEN)).unwrap(),
         dtype: Dtype::Auto,
         reference: None,
+        base: None,
         eager: true,
         pinned: false,
         devices: vec![device],

@@ -1,5 +1,6 @@
 //! The entries of a ZIP archive, one at a time and in the order of their names. Nothing is written to where a name leads.
 
+use super::directory_end::DeclaredDirectory;
 use super::source::{ByteSource, FileStamp};
 use crate::error::{DocumentError, DocumentFault};
 use crate::limits::ReadLimits;
@@ -10,6 +11,9 @@ use zip::ZipArchive;
 
 /// Bytes of an entry that are held in memory; a larger entry goes to a temporary file without a name.
 const IN_MEMORY: usize = 8 << 20;
+
+/// Maximum number of bytes of the directory of an archive, with names and comments of all entries.
+const MAX_DIRECTORY: u64 = 128 << 20;
 
 /// An archive of documents that is being read.
 pub struct OpenArchive {
@@ -31,8 +35,17 @@ pub struct ArchiveEntry {
 /// Opens the directory of an archive.
 ///
 /// # Errors
-/// If it is no archive, or has too many entries.
-pub fn directory(source: ByteSource, limits: &ReadLimits) -> Result<ZipArchive<ByteSource>, DocumentFault> {
+/// If it is no archive, or has too many entries or too large a directory.
+pub fn directory(mut source: ByteSource, limits: &ReadLimits) -> Result<ZipArchive<ByteSource>, DocumentFault> {
+    // Before the directory is read, which takes memory for every entry.
+    let declared = DeclaredDirectory::read(&mut source)?;
+    if declared.entries > limits.entries as u64 {
+        let count = usize::try_from(declared.entries).unwrap_or(usize::MAX);
+        return Err(DocumentFault::TooManyEntries { count, limits: *limits });
+    }
+    if declared.bytes > MAX_DIRECTORY {
+        return Err(DocumentFault::DirectoryTooLarge(declared.bytes, MAX_DIRECTORY));
+    }
     let archive = ZipArchive::new(source)?;
     match archive.len() {
         count if count > limits.entries => Err(DocumentFault::TooManyEntries { count, limits: *limits }),

@@ -1,6 +1,7 @@
 //! Files to documents: which files there are, what kind each is, and its text.
 
 mod archive;
+mod directory_end;
 mod document;
 mod documents;
 mod encoding;

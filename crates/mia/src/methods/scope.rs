@@ -17,6 +17,8 @@ pub struct Scope<'a> {
     pub model: Option<&'a str>,
     /// The reference model where a method names none.
     pub reference: Option<&'a str>,
+    /// The model that the one asked about was tuned from, where that is known.
+    pub base: Option<&'a str>,
     /// Ids of the token counts of reference corpora.
     pub token_counts: Vec<&'a str>,
     /// True if the texts are those of an audit, which are known together.

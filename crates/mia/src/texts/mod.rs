@@ -4,6 +4,7 @@
 mod digest;
 mod near_duplicates;
 mod near_verbatim;
+mod ngrams;
 mod shingles;
 mod words;
 
@@ -12,5 +13,6 @@ pub use near_duplicates::{NearDuplicateSearch, clusters};
 pub use near_verbatim::{
     ComparedWords, MergeAndFilter, NEAR_VERBATIM_PASSES, NearVerbatim, NearVerbatimBlock, near_verbatim,
 };
+pub use ngrams::{NGRAM_WORDS, NgramSamples, ngram_hashes, word_hashes, words_of_run};
 pub use shingles::{Shingles, TextSketch, hash_bytes};
 pub use words::words;

@@ -133,7 +133,7 @@ const fn scrambled(index: u64) -> u64 {
 }
 
 /// The hash of a sequence of numbers; order and length matter.
-fn hash_numbers(numbers: &[u64]) -> u64 {
+pub(super) fn hash_numbers(numbers: &[u64]) -> u64 {
     numbers.iter().fold(mix(numbers.len() as u64), |hash, number| mix(hash ^ number))
 }
 

@@ -1,0 +1,130 @@
+//! Forecast of an audit before anything is scored: how much there is to score, and which p-values the known works allow.
+
+use super::error::AuditFailure;
+use super::evidence::LEVEL;
+use super::sample_index::fold_samples;
+use crate::datasets::{Sample, SampleBlocks, SampleId};
+use crate::scorer::Workers;
+use crate::wire::number_of;
+use mia::statistics::CalibrationScores;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use utoipa::ToSchema;
+
+/// About how many bytes a token has, before texts are tokenized.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Forecast of an audit before anything is scored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Forecast {
+    /// Documents that are tested; a text without one counts alone.
+    pub works: usize,
+    /// Texts that they have together.
+    pub texts: usize,
+    /// Works of the calibration, without those that are left out for text that they share; absent without a stored calibration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_works: Option<usize>,
+    /// The smallest p-value that so many known works allow; absent without them, and where they are too few for p-values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_p: Option<f64>,
+    /// The number of known works that a p-value of 0.01 takes; absent without a stored calibration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_works_needed: Option<usize>,
+    /// Tokens of the texts tested, estimated from their bytes, as none is tokenized yet.
+    pub estimated_tokens: u64,
+}
+
+impl Forecast {
+    /// The forecast for these samples; `known` is the number of known works.
+    pub async fn read(samples: &SampleBlocks, known: Option<usize>, workers: &Workers) -> Result<Self, AuditFailure> {
+        let add = |counts: Counts, chunk: Vec<(usize, Sample)>| Ok(counts.with(&chunk));
+        let Counts { documents, alone, texts, bytes } =
+            fold_samples(samples, workers, Counts::default(), add, |_| {}).await?;
+        Ok(Self {
+            works: documents.len() + alone,
+            texts,
+            known_works: known,
+            smallest_p: known.and_then(smallest_p),
+            known_works_needed: known.map(|_| known_works_needed()),
+            estimated_tokens: estimated_tokens(bytes),
+        })
+    }
+}
+
+impl std::fmt::Display for Forecast {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let texts = number_of(self.texts, "text");
+        let works = number_of(self.works, "work");
+        let scored = if self.works == self.texts { texts } else { format!("{works} of {texts}") };
+        write!(f, "{scored} to score, about {} tokens (estimated from their bytes)", self.estimated_tokens)
+    }
+}
+
+/// Counts of samples.
+#[derive(Default)]
+struct Counts {
+    documents: HashSet<String>,
+    alone: usize,
+    texts: usize,
+    bytes: u64,
+}
+
+impl Counts {
+    fn with(mut self, samples: &[(usize, Sample)]) -> Self {
+        for (_, sample) in samples {
+            self.texts += 1;
+            self.bytes += sample.text.len() as u64;
+            match sample.document.as_ref().map(SampleId::to_string) {
+                Some(document) => drop(self.documents.insert(document)),
+                None => self.alone += 1,
+            }
+        }
+        self
+    }
+}
+
+/// The smallest p-value that so many known works allow; `None` where they are too few for p-values.
+pub fn smallest_p(known: usize) -> Option<f64> {
+    (known >= CalibrationScores::FEWEST).then(|| 1.0 / (known as f64 + 1.0))
+}
+
+/// The number of known works that a p-value at the level of verdicts takes.
+pub fn known_works_needed() -> usize {
+    (1.0 / LEVEL).ceil() as usize - 1
+}
+
+/// About how many tokens texts of so many bytes have.
+pub fn estimated_tokens(bytes: u64) -> u64 {
+    bytes / BYTES_PER_TOKEN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn works_and_tokens_are_counted_before_scoring() {
+        let sample = |text: &str, document: Option<&str>| Sample {
+            text: text.to_owned(),
+            document: document.map(|name| SampleId::Text(name.to_owned())),
+            ..Sample::default()
+        };
+        let samples = [sample("0123456789", Some("a")), sample("0123456789", Some("a")), sample("01234567", None)];
+        let (samples, workers) = (SampleBlocks::Memory(samples.to_vec().into()), Workers::new(1).unwrap());
+        let forecast = Forecast::read(&samples, Some(49), &workers).await.unwrap();
+        let expected = Forecast {
+            works: 2,
+            texts: 3,
+            known_works: Some(49),
+            smallest_p: Some(0.02),
+            known_works_needed: Some(99),
+            estimated_tokens: 7,
+        };
+        assert_eq!(forecast, expected);
+        assert_eq!(forecast.to_string(), "2 works of 3 texts to score, about 7 tokens (estimated from their bytes)");
+        let few = Forecast::read(&samples, Some(18), &workers).await.unwrap();
+        assert_eq!((few.smallest_p, few.known_works_needed), (None, Some(99)));
+        let none = Forecast::read(&samples, None, &workers).await.unwrap();
+        assert_eq!((none.known_works, none.smallest_p, none.known_works_needed), (None, None, None));
+    }
+}
