@@ -7,6 +7,7 @@ use super::spans::{MarkedTurn, locate};
 use super::template::{ChatTemplate, NAME};
 use crate::panics::caught;
 use minijinja::{Environment, Error, ErrorKind, Value, context};
+use std::collections::BTreeMap;
 use std::error::Error as _;
 
 /// Fuel of one rendering, beside what the bytes of the messages bring: 200,000 instructions, and 13 MB of output and values.
@@ -76,7 +77,8 @@ impl ChatTemplate {
             ("tools", Value::from(())),
             ("documents", Value::from(())),
         ]);
-        let rendered = environment.get_template(NAME).and_then(|template| template.render(Value::from_iter(variables)));
+        let variables: BTreeMap<&str, Value> = variables.collect();
+        let rendered = environment.get_template(NAME).and_then(|template| template.render(Value::from(variables)));
         rendered.map_err(|error| failed(&error))
     }
 }
