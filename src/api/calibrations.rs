@@ -131,7 +131,8 @@ impl JobBody for CalibrationBody {
     }
 
     fn conversations(&mut self) -> Option<(Option<&str>, &mut [SampleOrChat])> {
-        Some((self.model.as_deref(), request::conversations(&mut self.samples)))
+        let is_whole = self.cut.is_none();
+        is_whole.then(|| (self.model.as_deref(), request::conversations(&mut self.samples)))
     }
 
     fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<AuditRequest>, Problem> {

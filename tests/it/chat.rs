@@ -2,10 +2,10 @@
 
 use crate::common::app::{App, TINY, golden};
 use crate::common::goldens::directory;
-use assert_command::{failed, run};
 use pdr_audit::config::{ModelSettings, ModelSource, Settings};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// The id of the model with a template.
@@ -94,8 +94,8 @@ async fn audits_and_datasets_keep_the_text_alone() {
     assert_eq!(audit["results"]["methods"], expected["results"]["methods"]);
     let lines: String = samples(true).iter().map(|sample| format!("{sample}\n")).collect();
     let upload = async |query: &str, lines: &str| {
-        let request = app.request(reqwest::Method::POST, &format!("/v1/datasets{query}"));
-        crate::common::client::send(request.header("content-type", "application/x-ndjson").body(lines.to_owned())).await
+        let path = format!("/v1/datasets{query}");
+        app.post_bytes(&path, Some("application/x-ndjson"), lines.as_bytes().to_vec()).await
     };
     let dataset = upload("?chat_template=chat", &lines).await.json();
     let texts: String = samples(false).iter().map(|sample| format!("{sample}\n")).collect();
@@ -150,7 +150,7 @@ async fn faults_have_their_pointer() {
         (json!({ "messages": null }), "", "missing field `text`"),
     ] {
         for (route, field) in [("/v1/score", "inputs"), ("/v1/audits", "samples")] {
-            let problem = app.post(route, &json!({ "model": CHAT, field: ["ok", input][1..] })).await.problem(422);
+            let problem = app.post(route, &json!({ "model": CHAT, field: [input] })).await.problem(422);
             let error = &problem["errors"][0];
             assert_eq!(error["pointer"], format!("/{field}/0{pointer}"), "{problem}");
             assert!(error["detail"].as_str().unwrap().contains(words), "{problem}");
@@ -163,7 +163,7 @@ async fn faults_have_their_pointer() {
     }
     let cut = json!({ "model": CHAT, "samples": [{ "messages": said }], "cut": {} });
     let problem = app.post("/v1/audits", &cut).await.problem(422);
-    assert_eq!(problem["errors"][0]["pointer"], "/samples/0/spans", "{problem}");
+    assert_eq!(problem["errors"][0]["pointer"], "/samples/0/messages", "{problem}");
     let nul = app.score(&json!({ "model": CHAT, "inputs": [{ "messages": talk("a\0", "b\0c d e") }], "methods": ["loss"] })).await;
     assert!(nul["results"][0]["scores"]["loss"].is_f64(), "{nul}");
     app.assert_nothing_is_left().await;
@@ -197,25 +197,20 @@ fn files_of_conversations_are_read_as_texts_with_spans() {
     assert!(refused.contains("has no chat template"), "{refused}");
 }
 
-/// The program on a command line.
-mod assert_command {
-    use std::process::{Command, Output};
+fn output(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pdr-audit")).args(arguments).output().unwrap()
+}
 
-    fn output(arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_pdr-audit")).args(arguments).output().unwrap()
-    }
+/// What a command prints that does what it is asked.
+fn run(arguments: &[&str]) -> String {
+    let output = output(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
 
-    /// What a command prints that does what it is asked.
-    pub fn run(arguments: &[&str]) -> String {
-        let output = output(arguments);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// What a command prints that fails.
-    pub fn failed(arguments: &[&str]) -> String {
-        let output = output(arguments);
-        assert!(!output.status.success());
-        String::from_utf8(output.stderr).unwrap() + &String::from_utf8_lossy(&output.stdout)
-    }
+/// What a command says that fails.
+fn failed(arguments: &[&str]) -> String {
+    let output = output(arguments);
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).unwrap()
 }

@@ -121,7 +121,8 @@ pub trait JobBody: DeserializeOwned + ToSchema + Send + 'static {
     /// Id of the dataset that it names.
     fn dataset(&self) -> Option<&str>;
 
-    /// The samples that may be conversations, with the id of the model whose template renders them; `None` where none are taken.
+    /// The samples that may be conversations, with the id of the model whose template renders them; `None` where none are taken, as
+    /// where texts are cut.
     fn conversations(&mut self) -> Option<(Option<&str>, &mut [SampleOrChat])> {
         None
     }
