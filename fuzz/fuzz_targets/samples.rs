@@ -39,6 +39,7 @@ fuzz_target!(init: { bound_memory(); allow_panics_of(&["parquet"]) }, |data: &[u
         label: is_set(0x08).then(|| "is_member".to_owned()),
         id: is_set(0x08).then(|| "key".to_owned()),
         labelled: !is_set(0x10),
+        chat: None,
     };
     let read = ReadOptions { kind, delimiter, columns, limit: Some(RECORD), ..ReadOptions::default() };
     if is_set(0x20) {

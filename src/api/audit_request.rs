@@ -1,6 +1,7 @@
 //! The body of an audit submission and its validation.
 
 use super::check::{self, MethodRequests, RequestFaults};
+use super::conversations::SampleOrChat;
 use super::jobs::JobBody;
 use super::jobs::request::{self, JobSamples, SampleList};
 use super::problem::Problem;
@@ -9,7 +10,6 @@ use crate::audits::{
     AuditMetrics, AuditOptions, AuditRequest, CalibrationSource, DecisionOptions, EvidenceOptions, StratifyBy,
     with_default_primary,
 };
-use crate::datasets::Sample;
 use crate::jobs::Submission;
 use crate::scorer::Overflow;
 use crate::store::DatasetRow;
@@ -33,7 +33,7 @@ pub struct AuditBody {
     #[schema(examples("demo"))]
     model: Option<String>,
     /// The texts, all with a label or all without; either they or `dataset`.
-    #[schema(min_items = 1, value_type = Option<Vec<Sample>>)]
+    #[schema(min_items = 1, value_type = Option<Vec<SampleOrChat>>)]
     #[serde(default, deserialize_with = "request::listed")]
     samples: Option<SampleList>,
     /// The way texts are cut into passages, each a sample of its `document`; they stay whole if left out.
@@ -99,6 +99,11 @@ impl JobBody for AuditBody {
 
     fn dataset(&self) -> Option<&str> {
         request::named(self.dataset.as_ref())
+    }
+
+    fn conversations(&mut self) -> Option<(Option<&str>, &mut [SampleOrChat])> {
+        let is_whole = self.cut.is_none();
+        is_whole.then(|| (self.model.as_deref(), request::conversations(&mut self.samples)))
     }
 
     fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<AuditRequest>, Problem> {

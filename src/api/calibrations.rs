@@ -1,6 +1,7 @@
 //! `/v1/calibrations`: scores of known non-members, which give other texts p-values.
 
 use super::check::{self, MethodRequests, RequestFaults};
+use super::conversations::SampleOrChat;
 use super::jobs::request::{self, JobSamples, SampleList};
 use super::jobs::{JobBody, JobContext, JobDocument, JobResource};
 use super::problem::Problem;
@@ -8,7 +9,7 @@ use super::state::ApiState;
 use crate::audits::{
     AuditMetrics, AuditRequest, AuditSubject, CalibratedMethod, CalibrationKind, CalibrationReport, EvidenceRequest,
 };
-use crate::datasets::{Sample, SampleTotals};
+use crate::datasets::SampleTotals;
 use crate::jobs::Submission;
 use crate::scorer::Overflow;
 use crate::store::DatasetRow;
@@ -102,7 +103,7 @@ pub struct CalibrationBody {
     #[schema(examples("demo"))]
     model: Option<String>,
     /// The texts, at least 19, none of them labelled a member; either they or `dataset`.
-    #[schema(min_items = 19, value_type = Option<Vec<Sample>>)]
+    #[schema(min_items = 19, value_type = Option<Vec<SampleOrChat>>)]
     #[serde(default, deserialize_with = "request::listed")]
     samples: Option<SampleList>,
     /// The way texts are cut into passages, each a sample of its `document`; they stay whole if left out.
@@ -127,6 +128,11 @@ impl JobBody for CalibrationBody {
 
     fn dataset(&self) -> Option<&str> {
         request::named(self.dataset.as_ref())
+    }
+
+    fn conversations(&mut self) -> Option<(Option<&str>, &mut [SampleOrChat])> {
+        let is_whole = self.cut.is_none();
+        is_whole.then(|| (self.model.as_deref(), request::conversations(&mut self.samples)))
     }
 
     fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<AuditRequest>, Problem> {

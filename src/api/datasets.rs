@@ -1,6 +1,7 @@
 //! `/v1/datasets`: upload, list, show and delete datasets.
 
 use super::check::RequestFaults;
+use super::conversations::{self, SampleOrChat};
 use super::extract::PathNames;
 use super::problem::responses::{DatasetProblems, ListProblems, LookProblems, StateProblems};
 use super::problem::{Kind, PointedFault, Problem};
@@ -9,7 +10,7 @@ use super::state::{ApiState, ClientState};
 use super::upload::{FormFile, UploadOptions, store_body};
 use super::upload_media::{boundary, known_media, media};
 use crate::datasets::{DatasetError, SampleTotals};
-use crate::samples::{ColumnNames, DatasetOptions, ReadOptions};
+use crate::samples::{ChatRenderer, ColumnNames, DatasetOptions, ReadOptions};
 use crate::store::{DatasetRow, Principal};
 use axum::Json;
 use axum::body::Body;
@@ -119,7 +120,8 @@ impl Dataset {
 ///
 /// One sample: `text` (or `input`), and perhaps `id`, `label`, `group` and `neighbors`, as an object or as a row with these columns.
 /// Instead of `text` and `label` there may be `member` and `nonmember`. Other columns, at most 256 and 64 KiB for each sample, come
-/// back with the scores of an audit. The body is read as it arrives; a bad line is refused with its number, and nothing is kept. The
+/// back with the scores of an audit. A sample may have `messages` in place of the text, where `chat_template` in the query names a model.
+/// The body is read as it arrives; a bad line is refused with its number, and nothing is kept. The
 /// same samples again are the same dataset.
 ///
 /// A document (plain text, Markdown, HTML, EPUB, or a ZIP archive of such) is cut into passages, each a sample of its `document`
@@ -141,6 +143,7 @@ impl Dataset {
         ("cut" = Option<usize>, Query, minimum = 1, maximum = 100_000, description = "Maximum number of words of a passage; 128 for documents if left out, and other texts stay whole"),
         ("overlap" = Option<usize>, Query, description = "Words that a passage repeats of the one before; 0 if left out"),
         ("at" = Option<CutAt>, Query, description = "Unit that passages are made of; `paragraph` if left out"),
+        ("chat_template" = Option<String>, Query, description = "Id of the model whose chat template renders samples with `messages`"),
         ("name" = Option<String>, Query, description = "Name of the document, as the id of its passages; `document` if left out"),
         ("Content-Encoding" = Option<String>, Header, description = "`gzip` or `zstd`", example = "gzip")
     ),
@@ -149,7 +152,7 @@ impl Dataset {
         content(
             (String = "application/x-ndjson", example = json!("{\"text\": \"a text\", \"label\": 1}\n{\"text\": \"another\", \"label\": 0}\n")),
             (String = "text/csv"),
-            (Vec<crate::datasets::Sample> = "application/json"),
+            (Vec<SampleOrChat> = "application/json"),
             (DatasetFile = "application/vnd.apache.parquet"),
             (String = "text/plain"),
             (String = "text/markdown"),
@@ -171,7 +174,12 @@ pub async fn upload(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let mut options = upload_options(&state, &uri, &headers)?;
+    let (mut options, chat_template) = upload_options(&state, &uri, &headers)?;
+    if let Some(model) = chat_template {
+        let problem = |detail| Problem::invalid(vec![PointedFault::of_parameter("chat_template", detail)], 1);
+        let template = conversations::template(&state, Some(&model), problem).await?;
+        options.read.columns.chat = Some(ChatRenderer::new(state.limits.text.as_u64(), move || Ok(template)));
+    }
     let upload = Arc::clone(&state.uploads).try_acquire_owned();
     let upload =
         upload.map_err(|_| Problem::new(Kind::Unavailable, "as many datasets are being uploaded as may be at once"))?;
@@ -268,15 +276,19 @@ pub async fn delete(ClientState(state): ClientState, PathNames(id): PathNames<St
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads the upload options from the headers and the query.
-fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<UploadOptions, Problem> {
+/// Reads the upload options from the headers and the query, and the id of the model whose chat template is named.
+fn upload_options(
+    state: &ApiState,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<(UploadOptions, Option<String>), Problem> {
     let (kind, delimiter) = media(headers)?;
     let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
     let documents = ReadLimits { entry: MAX_DOCUMENT, archive: state.limits.dataset.as_u64(), ..ReadLimits::default() };
     let limit = Some(state.body_limit);
     let read = ReadOptions { kind, delimiter, columns, limit, documents, ..ReadOptions::default() };
     let dataset = DatasetOptions { words: None, keep_columns: true, limit: state.limits.dataset.as_u64() };
-    let mut options = UploadOptions { read, dataset, retain: true };
+    let (mut options, mut chat_template) = (UploadOptions { read, dataset, retain: true }, None);
     let (mut is_cut, mut of_cuts) = (false, Vec::new());
     query::read_parameters(uri, |name, value| {
         const NO_FLAG: &str = "it must be `true` or `false`";
@@ -299,6 +311,7 @@ fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<Up
                 cut(&mut options).at = by_name(&value)?;
                 of_cuts.push(name.to_owned());
             }
+            "chat_template" => chat_template = Some(value),
             "name" => options.read.document_name = Some(value),
             "words" => {
                 options.dataset.words = Some(value.parse().map_err(|_| "it must be a whole number of at least 1")?);
@@ -320,7 +333,7 @@ fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<Up
         faults.keep(PointedFault::of_parameter("name".to_owned(), fault.to_owned()));
     }
     faults.finish()?;
-    Ok(options)
+    Ok((options, chat_template))
 }
 
 /// The cut that parameters change, with the defaults in the beginning.

@@ -1,12 +1,12 @@
 //! `/v1/finetunes`: LoRA adapters, tuned for the method `fsd`.
 
 use super::check::{self, RequestFaults};
+use super::conversations::SampleOrChat;
 use super::jobs::request::{self, JobSamples, SampleList};
 use super::jobs::{JobBody, JobContext, JobDocument, JobResource, checked};
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::config::{ID_RULE, is_id};
-use crate::datasets::Sample;
 use crate::finetunes::{
     DEFAULT_SEED, FinetuneKind, FinetuneReport, FinetuneRequest, FinetuneSubject, tuning_texts_fault,
 };
@@ -120,7 +120,7 @@ pub struct FinetuneBody {
     #[schema(examples("unseen"), value_type = String)]
     name: Shaped<String>,
     /// The texts, none of them labelled a member; either they or `dataset`.
-    #[schema(min_items = 8, value_type = Option<Vec<Sample>>)]
+    #[schema(min_items = 8, value_type = Option<Vec<SampleOrChat>>)]
     #[serde(default, deserialize_with = "request::listed")]
     samples: Option<SampleList>,
     /// Id of a dataset that was uploaded, in place of `samples`.

@@ -18,6 +18,7 @@ mod audits;
 mod body_budget;
 mod calibrations;
 mod check;
+mod conversations;
 mod datasets;
 mod docs;
 mod extract;

@@ -2,7 +2,7 @@
 
 use super::audit_request::AuditBody;
 use super::extract::JsonBody;
-use super::jobs::{JobBody, request};
+use super::jobs::{JobBody, rendered, request};
 use super::problem::responses::SubmitProblems;
 use super::problem::{Kind, Problem};
 use super::score_calibration;
@@ -58,6 +58,7 @@ pub async fn submit(
         return Err(Problem::fault("/plan", "a plan cites no other"));
     }
     let dataset = request::named_dataset(&state.jobs.kind::<AuditKind>()?, body.dataset(), None).await?;
+    let body = rendered(&state, body).await?;
     let checking = state.clone();
     let planning =
         move || body.check(&checking, dataset).and_then(|audit| Ok((planned(&audit)?, audit.request.evidence)));

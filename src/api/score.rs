@@ -61,6 +61,7 @@ pub async fn score(
     Extension(arrival): Extension<Arrival>,
     JsonBody(request): JsonBody<ScoreRequest>,
 ) -> Result<Response, Problem> {
+    let request = request.rendered(&state).await?;
     // Looking for texts that are scored and put before others hashes them all: no work for the threads that answer everybody.
     let checking = state.clone();
     let CheckedScore { plan, inputs, calibration } =

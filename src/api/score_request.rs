@@ -1,6 +1,7 @@
 //! The body of `POST /v1/score`: reading and validation.
 
 use super::check::{self, MethodRequests, RequestFaults};
+use super::conversations::{self, Conversational, problem_of_model};
 use super::extract::{RequestBody, TextOrObject};
 use super::problem::{Kind, Problem};
 use super::state::ApiState;
@@ -13,6 +14,7 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 use utoipa::ToSchema;
 
 /// The details that a request can ask for.
@@ -29,7 +31,7 @@ pub struct ScoreRequest {
     model: Option<String>,
     /// The texts.
     #[schema(value_type = Inputs)]
-    inputs: List<Input>,
+    inputs: List<Conversational<Input>>,
     /// Methods to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
     #[schema(max_items = 256, value_type = Option<Vec<MethodRequest>>)]
     methods: Option<MethodRequests>,
@@ -132,8 +134,11 @@ pub enum TextInput {
     /// The text alone.
     Text(String),
     /// The text with what belongs to it.
-    Named(NamedText),
+    Named(TextOrChat),
 }
+
+/// A text with what belongs to it, or a conversation.
+type TextOrChat = Conversational<NamedText>;
 
 /// A text with what belongs to it.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -163,44 +168,43 @@ struct InputsSeed {
 }
 
 impl<'de> DeserializeSeed<'de> for InputsSeed {
-    type Value = List<Input>;
+    type Value = List<Conversational<Input>>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<List<Input>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<List<Conversational<Input>>, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for InputsSeed {
-    type Value = List<Input>;
+    type Value = List<Conversational<Input>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text, or a list of texts and of objects with `text` and perhaps `id`, `context`, `spans` and `neighbors`")
+        f.write_str("a text, or a list of texts and of objects with `text` or `messages` and perhaps `id`, `context`, `spans` and `neighbors`")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<List<Input>, E> {
-        Ok(Ok(vec![Input { text: text.to_owned(), ..Input::default() }]))
+    fn visit_str<E: Error>(self, text: &str) -> Result<List<Conversational<Input>>, E> {
+        Ok(Ok(vec![Conversational::of_text(Input { text: text.to_owned(), ..Input::default() })]))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<List<Input>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<List<Conversational<Input>>, A::Error> {
         let texts: List<TextInput> = bounded(list, self.limit)?;
-        Ok(texts.map(|texts| texts.into_iter().map(Input::from).collect()))
+        Ok(texts.map(|texts| texts.into_iter().map(Conversational::from).collect()))
     }
 }
 
 impl<'de> Deserialize<'de> for TextInput {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a text, or an object with `text` and perhaps `id`, `context`, `spans` and `neighbors`";
+        let expected = "a text, or an object with `text` or `messages` and perhaps `id`, `context`, `spans` and `neighbors`";
         deserializer.deserialize_any(TextOrObject { expected, text: Self::Text, object: Self::Named })
     }
 }
 
-impl From<TextInput> for Input {
+impl From<TextInput> for Conversational<Input> {
     fn from(text: TextInput) -> Self {
         match text {
-            TextInput::Text(text) => Self { text, ..Self::default() },
-            TextInput::Named(NamedText { id, text, context, spans, neighbors }) => {
-                Self { id, text, context, spans, neighbors }
-            }
+            TextInput::Text(text) => Self::of_text(Input { text, ..Input::default() }),
+            TextInput::Named(named) => named
+                .map(|NamedText { id, text, context, spans, neighbors }| Input { id, text, context, spans, neighbors }),
         }
     }
 }
@@ -214,6 +218,21 @@ pub struct CheckedScore {
 }
 
 impl ScoreRequest {
+    /// The request with its conversations rendered, which waits until the model is open.
+    pub async fn rendered(mut self, state: &ApiState) -> Result<Self, Problem> {
+        let is_conversation = |input: &Conversational<Input>| input.messages.is_some();
+        if !self.inputs.as_ref().is_ok_and(|inputs| inputs.iter().any(is_conversation)) {
+            return Ok(self);
+        }
+        let template = conversations::template(state, self.model.as_deref(), problem_of_model).await?;
+        let (limit, deadline) = (state.limits.text.as_u64(), Instant::now().checked_add(state.request_timeout));
+        let render = move || {
+            conversations::render(self.inputs.iter_mut().flatten(), &template, limit, deadline)?;
+            Ok(self)
+        };
+        state.scorer.workers().run(render).await?
+    }
+
     /// The request as the scorer takes it, or everything that is wrong with it.
     pub fn check(self, state: &ApiState) -> Result<CheckedScore, Problem> {
         let mut faults = RequestFaults::default();
@@ -221,6 +240,9 @@ impl ScoreRequest {
         let inputs = self.inputs.map_err(|TooMany { count, limit }| {
             Problem::new(Kind::TooLarge, format!("there are {count} inputs; the limit `limits.inputs` is {limit}"))
         })?;
+        let numbered = inputs.into_iter().enumerate();
+        let inputs: Vec<Input> =
+            numbered.map(|(index, input)| input.checked(&format!("/inputs/{index}"), &mut faults)).collect();
         if inputs.is_empty() {
             faults.push("/inputs", "the list of inputs is empty: it takes at least one");
         }

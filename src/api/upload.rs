@@ -3,7 +3,9 @@
 use super::problem::{Kind, Problem};
 use super::state::ApiState;
 use crate::datasets::{DatasetError, DatasetWriter, EncodedDataset};
-use crate::samples::{DatasetFault, DatasetOptions, FileKind, InputFile, ReadOptions, encode_dataset};
+use crate::samples::{
+    DatasetFault, DatasetOptions, FileKind, InputFile, NAMED_BY_COMMAND, ReadOptions, encode_dataset,
+};
 use axum::body::{Body, Bytes};
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
@@ -137,6 +139,7 @@ fn problem(fault: DatasetFault, over: Option<u64>) -> Problem {
 /// A fault with the parameters of the query where the command line has flags.
 fn with_parameters(fault: String) -> String {
     let names = ["text", "label", "id"];
+    let fault = fault.replace(NAMED_BY_COMMAND, "as `chat_template` in the query");
     names.iter().fold(fault, |fault, name| fault.replace(&format!("--{name}-column"), &format!("`{name}_column`")))
 }
 

@@ -88,7 +88,13 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
         // A place that cannot be written is found now rather than after hours.
         drop(NewFile::create(target).with_context(|| format!("cannot write {}", target.display()))?);
     }
-    let read = args.input.samples(&args.input.reader.options(None, true, args.label_column.clone()))?;
+    let settings = args.scoring.settings(config, &args.input.files())?;
+    let chat = scoring_args::chat_renderer(&settings);
+    let mut options = args.input.reader.options(None, true, args.label_column.clone());
+    options.columns.chat = Some(chat.clone());
+    let input = args.input.clone();
+    // A model's files may have to be downloaded for the first conversation.
+    let read = tokio::task::spawn_blocking(move || input.samples(&options)).await??;
     let totals = SampleTotals::count(read.iter().map(|(_, read)| &read.sample))?;
     if let Some(fault) = totals.audit_fault(|number| read[number].0.to_string()) {
         bail!("{}: {fault}", args.input.file.display());
@@ -96,7 +102,7 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
     let (places, read): (Vec<_>, Vec<_>) = read.into_iter().unzip();
     let (samples, others): (Vec<_>, Vec<_>) = read.into_iter().map(|read| (read.sample, read.others)).unzip();
     let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
-    let (mut settings, options) = args.evidence.options(args.scoring.settings(config, &args.input.files())?)?;
+    let (mut settings, options) = args.evidence.options(settings)?;
     if let Some(folder) = goal.folder() {
         settings.0.engine.disk_cache = Some(folder.statistics());
     }
@@ -142,7 +148,7 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
     if let Some(file) = &args.plan {
         request.evidence.plan = Some(plan_file::cite(file, &planned)?);
     }
-    let calibration = args.evidence.calibrate(&plan, &args.input.reader, &scorer).await?;
+    let calibration = args.evidence.calibrate(&plan, &args.input.reader, chat, &scorer).await?;
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let show = |event| match event {
         RunEvent::Bound { .. } => {}

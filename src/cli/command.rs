@@ -175,7 +175,7 @@ fn run(cli: Cli) -> Result<()> {
             block_on(audit::run(audit, folder.map_or(AuditGoal::Report, AuditGoal::Folder), config))
         }
         Command::Plan(args) => block_on(audit::run(args.audit, AuditGoal::Plan(&args.out), config)),
-        Command::Dataset(args) => dataset::run(&args),
+        Command::Dataset(args) => dataset::run(&args, config),
         Command::Texts(args) => texts::run(&args),
         Command::CountTokens(args) => count_tokens::run(args, config),
         Command::Finetune(args) => finetune::run(*args, config),

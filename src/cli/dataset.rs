@@ -2,7 +2,9 @@
 
 use super::export::{self, result_file};
 use super::input::{InputArgs, tell_documents};
+use super::scoring_args::chat_renderer;
 use super::source::SampleSource;
+use crate::config::{ModelFlags, Overrides, Settings};
 use crate::datasets::Sample;
 use crate::samples::{FileSample, ReadOptions};
 use crate::table::ResultRow;
@@ -13,7 +15,7 @@ use clap::Args;
 use std::cell::Cell;
 use std::io::{BufWriter, Write, stdout};
 use std::iter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct DatasetArgs {
@@ -25,6 +27,10 @@ pub struct DatasetArgs {
     /// Put all samples into this group; by default each is in the group that its field `group` names.
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
+    /// Model whose chat template renders conversations, records with `messages` in place of a text: the id of a configured model,
+    /// a directory, or a repository on the Hub. The samples have its text and the spans of what the assistant says.
+    #[arg(long, value_name = "MODEL")]
+    chat_template: Option<String>,
     /// Write the samples to this file, in the formats of `score --output`; by default as NDJSON to standard output. The file is
     /// written as a whole or not at all.
     #[arg(long, value_name = "FILE", value_parser = result_file())]
@@ -40,15 +46,20 @@ struct LabelCounts {
 }
 
 /// Writes the samples. A bad record is an error, and no file is written.
-pub fn run(args: &DatasetArgs) -> Result<()> {
+pub fn run(args: &DatasetArgs, config: Option<&Path>) -> Result<()> {
     // A download may take long; it says how far it is.
     telemetry::init_tracing(false, "warn,lm::hub=info")?;
+    let mut options = args.input.reader.options(None, true, args.label_column.clone());
+    if let Some(model) = &args.chat_template {
+        let flags = ModelFlags { models: vec![model.clone()], ..ModelFlags::default() };
+        let settings = Settings::load(config, &Overrides::default())?.with_models(&flags)?;
+        options.columns.chat = Some(chat_renderer(&settings));
+    }
     let source = args.input.source()?;
     ensure!(
         source.size().is_some() || !export::is_table(args.output.as_deref())?,
         "a table is written in two passes, and a pipe is read only once; write NDJSON"
     );
-    let options = args.input.reader.options(None, true, args.label_column.clone());
     let counts = Cell::new(LabelCounts::default());
     match &args.output {
         Some(target) => export::write(target, &[], || args.rows(&source, &options, &counts))?,

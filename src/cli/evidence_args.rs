@@ -10,6 +10,7 @@ use crate::audits::{
 };
 use crate::config::Settings;
 use crate::datasets::{Sample, SampleBlocks};
+use crate::samples::ChatRenderer;
 use crate::scorer::{Plan, Scorer};
 use crate::wire::number_of;
 use anyhow::{Context, Result, bail};
@@ -94,10 +95,18 @@ impl EvidenceArgs {
     }
 
     /// Scores the known non-members of `--calibration`; none without that flag.
-    pub async fn calibrate(&self, plan: &Plan, reader: &ReaderArgs, scorer: &Scorer) -> Result<Option<Calibration>> {
+    pub async fn calibrate(
+        &self,
+        plan: &Plan,
+        reader: &ReaderArgs,
+        chat: ChatRenderer,
+        scorer: &Scorer,
+    ) -> Result<Option<Calibration>> {
         let Some(file) = &self.calibration else { return Ok(None) };
         let input = InputArgs { file: file.clone(), more: Vec::new(), reader: reader.clone() };
-        let read = input.samples(&reader.options(None, true, None))?;
+        let mut options = reader.options(None, true, None);
+        options.columns.chat = Some(chat);
+        let read = input.samples(&options)?;
         let samples: Vec<Sample> = read.into_iter().map(|(_, read)| read.sample).collect();
         if let Some(place) = samples.iter().position(|sample| sample.is_member() == Some(true)) {
             bail!("--calibration: {}: sample {place} is labelled a member; it takes known non-members", file.display());

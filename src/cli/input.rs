@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 pub struct InputArgs {
     /// NDJSON, a JSON array, CSV or TSV with a header, or Parquet, plain or compressed with gzip or zstd; `-` for standard
     /// input. Each record has `text` (or `input`) and perhaps `id` and `neighbors`; `audit` also reads `label` (0 or 1, true or
-    /// false, member or non-member) and `group`. Instead of `text` and `label` there may be `member` and `nonmember`, as in
+    /// false, member or non-member) and `group`. A conversation has `messages`, objects with `role` and `content`, in place of `text`;
+    /// the chat template of the model renders it. Instead of `text` and `label` there may be `member` and `nonmember`, as in
     /// MIMIR. `hub:OWNER/NAME:SPLIT` and `hub:OWNER/NAME/CONFIG:SPLIT`, perhaps followed by `@REVISION`, are the Parquet files
     /// of a dataset on the Hub. A document is cut into passages: plain text, Markdown, HTML, EPUB, a `.zip` or a folder of such.
     pub file: PathBuf,
@@ -151,10 +152,10 @@ impl ReaderArgs {
     }
 
     /// Returns the options for reading the file; `limit` is the maximum number of bytes of a record. Labels are read from
-    /// `label`, or from the column that `label_column` names.
+    /// `label`, or from the column that `label_column` names. Conversations are refused until `columns.chat` renders them.
     pub fn options(&self, limit: Option<u64>, labelled: bool, label_column: Option<String>) -> ReadOptions {
         let (text, id) = (self.text_column.clone(), self.id_column.clone());
-        let columns = ColumnNames { text, id, label: label_column, labelled };
+        let columns = ColumnNames { text, id, label: label_column, labelled, chat: None };
         // A cut that is none was refused with the source.
         let cut = self.cut.given().unwrap_or_default();
         ReadOptions {

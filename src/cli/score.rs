@@ -56,7 +56,8 @@ pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
         !args.output.resume || size.is_some(),
         "--resume needs one file: a pipe is read only once, and the files of a folder may change"
     );
-    let options = args.input.reader.options(Some(settings.0.server.body_limit.as_u64()), false, None);
+    let mut options = args.input.reader.options(Some(settings.0.server.body_limit.as_u64()), false, None);
+    options.columns.chat = Some(scoring_args::chat_renderer(&settings));
     // A file that has no texts is found before a model is loaded, and before anything is written.
     let reading = tokio::task::spawn_blocking({
         let (source, options) = (source.clone(), options.clone());

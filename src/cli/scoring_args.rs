@@ -3,11 +3,15 @@
 use super::method_flags::MethodFlags;
 use super::{demo_model, progress};
 use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
+use crate::pool::{Origin, base_id};
+use crate::samples::ChatRenderer;
 use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
 use crate::{app, telemetry};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lm::chat::ChatTemplate;
+use lm::hub::DownloadProgress;
 use mia::methods::{Fault, LabelledMethod, Scope, resolve};
 use std::path::Path;
 use std::str::FromStr;
@@ -113,6 +117,24 @@ impl ScoringArgs {
         let Some(requests) = self.methods.requests()? else { return Ok(defaults(scope)) };
         resolve(&requests, scope).map_err(|faults| methods_error(&faults))
     }
+}
+
+/// Renders conversations by the chat template of the model that is named, or of the default one.
+pub fn chat_renderer((settings, named): &NamedSettings) -> ChatRenderer {
+    let id = named.first().map(String::as_str).or(settings.default_model()).map(str::to_owned);
+    let (settings, limit) = (settings.clone(), settings.limits.text.as_u64());
+    ChatRenderer::new(limit, move || {
+        let id = id.ok_or("there is no default model, whose chat template would render it; name one with --model")?;
+        chat_template(&settings, &id).map_err(|error| format!("{error:#}"))
+    })
+}
+
+fn chat_template(settings: &Settings, id: &str) -> Result<Arc<ChatTemplate>> {
+    let model = || format!("model `{id}`");
+    let origin = Origin::from_settings(settings, base_id(id)).with_context(model)?;
+    let origin = origin.with_context(|| format!("model `{id}` is not configured"))?;
+    let template = origin.chat_template(app::hub().as_ref(), &DownloadProgress::default()).with_context(model)?;
+    template.with_context(model)
 }
 
 /// Ends the engine, which writes what its cache on disk has not written yet.

@@ -20,7 +20,7 @@ pub const MAX_GROUPS: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(
     deny_unknown_fields,
-    expecting = "an object with `text`, and perhaps `id`, `label`, `group`, `document`, `context`, `spans`, `neighbors` and `columns`"
+    expecting = "an object with `text` or `messages`, and perhaps `id`, `label`, `group`, `document`, `context`, `spans`, `neighbors` and `columns`"
 )]
 #[schema(as = SampleRequest)]
 pub struct Sample {

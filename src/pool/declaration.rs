@@ -3,11 +3,13 @@
 use super::error::OpenError;
 use crate::config::{self, Dtype, ModelSource, ServedSettings, Settings};
 use crate::served::ServedSource;
+use lm::chat::{ChatError, ChatTemplate};
 use lm::hub::{DownloadProgress, Hub, HubError, HubSnapshot, RepoId};
 use lm::models::ModelError;
 use lm::models::demo::{DEMO, DEMO_REFERENCE};
 use lm::models::files::ModelFiles;
 use lm::tokenizer::{self, Tokenizer};
+use std::sync::Arc;
 
 /// A model as the settings, or whoever adds it, declare it.
 #[derive(Clone, Debug)]
@@ -100,11 +102,29 @@ impl Origin {
 
     /// The tokenizer alone: no weight is read, though a repository is downloaded with its weights.
     pub fn tokenizer(&self, hub: Result<&Hub, &HubError>, progress: &DownloadProgress) -> Result<Tokenizer, OpenError> {
-        let files = match self {
-            Self::Served(served) => served.locate_tokenizer(hub, progress)?.files,
-            Self::Files(_) | Self::Configured { .. } => self.locate(hub, progress)?.files,
-        };
+        let files = self.locate_tokenizer(hub, progress)?;
         Ok(tokenizer::from_files(|name| files.find(name).map_err(OpenError::Model))?.0)
+    }
+
+    /// The chat template alone, or why there is none.
+    pub fn chat_template(
+        &self,
+        hub: Result<&Hub, &HubError>,
+        progress: &DownloadProgress,
+    ) -> Result<Result<Arc<ChatTemplate>, ChatError>, OpenError> {
+        Ok(open_chat_template(&self.locate_tokenizer(hub, progress)?))
+    }
+
+    fn locate_tokenizer(
+        &self,
+        hub: Result<&Hub, &HubError>,
+        progress: &DownloadProgress,
+    ) -> Result<ModelFiles, OpenError> {
+        let located = match self {
+            Self::Served(served) => served.locate_tokenizer(hub, progress)?,
+            Self::Files(_) | Self::Configured { .. } => self.locate(hub, progress)?,
+        };
+        Ok(located.files)
     }
 
     /// Returns true if the model gives its whole distribution at each token.
@@ -147,6 +167,11 @@ impl ServedOrigin {
         let fetch = |hub: &Hub, repo: &RepoId, revision: &str| hub.fetch_tokenizer(repo, revision, progress);
         locate(&self.tokenizer, self.revision.as_deref(), hub, fetch)
     }
+}
+
+/// The chat template of the tokenizer. One that cannot be used is no fault of a model that scores texts.
+pub(super) fn open_chat_template(files: &ModelFiles) -> Result<Arc<ChatTemplate>, ChatError> {
+    ChatTemplate::from_files(|name| files.find(name)).map(Arc::new)
 }
 
 fn key(served: &ServedSettings) -> Result<Option<String>, OpenError> {

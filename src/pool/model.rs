@@ -1,11 +1,12 @@
 //! A model whose files are open: what is known of it before a weight is loaded, and how it is loaded.
 
 use super::declaration::LocatedFiles;
-use super::declaration::{Declaration, adapted_id, base_id};
+use super::declaration::{Declaration, adapted_id, base_id, open_chat_template};
 use super::error::OpenError;
 use crate::served::{BackendInfo, ServedDescription};
 use candle_core::DType;
 use kernels::gemm::instructions;
+use lm::chat::{ChatError, ChatTemplate};
 use lm::models::checkpoint::Checkpoint;
 use lm::models::device::ComputeDevice;
 use lm::models::files::{ModelFiles, digest, joint_digest};
@@ -79,6 +80,8 @@ pub struct Model {
     pub identity: Arc<str>,
     pub tokenizer: Tokenizer,
     pub tokenizer_digest: Arc<str>,
+    /// Its chat template, or why conversations cannot be rendered.
+    pub chat: Result<Arc<ChatTemplate>, ChatError>,
     /// Maximum number of tokens of a text; `None` if there is no limit.
     pub context: Option<usize>,
     /// Maximum number of tokens of a text that can run: its context, or less if the device has no memory for more.
@@ -166,9 +169,9 @@ impl Model {
             let checkpoint = Checkpoint::open(&files)?;
             let tokenizer = open_tokenizer(&files, checkpoint.vocab_size())?;
             let digest = checkpoint.digest()?;
-            Ok((checkpoint, tokenizer, digest))
+            Ok((checkpoint, tokenizer, open_chat_template(&files), digest))
         };
-        let (checkpoint, (tokenizer, tokenizer_digest), digest) = files.read_unchanged(&stamp, read)?;
+        let (checkpoint, (tokenizer, tokenizer_digest), chat, digest) = files.read_unchanged(&stamp, read)?;
         let words = checkpoint.is_masked().then(|| tokenizer.words()).transpose()?.map(Arc::new);
         let places: Vec<&ComputeDevice> =
             declaration.devices.iter().filter_map(|&device| devices.get(device)).collect();
@@ -201,6 +204,7 @@ impl Model {
             },
             tokenizer,
             tokenizer_digest: tokenizer_digest.into(),
+            chat,
             context: checkpoint.context(),
             longest: longest(checkpoint.context(), room, &*one_text),
             vocab_size: checkpoint.vocab_size(),

@@ -1,7 +1,7 @@
 //! Opening a model that is served elsewhere: its tokenizer is here, and the rest is what its server says.
 
 use super::declaration::Declaration;
-use super::declaration::LocatedFiles;
+use super::declaration::{LocatedFiles, open_chat_template};
 use super::error::OpenError;
 use super::model::{Loader, MOST_TOKENS, Model, ModelInfo, open_tokenizer};
 use crate::served::{ServedDescription, ServedSource, describe, served_model};
@@ -28,9 +28,10 @@ impl Model {
         let vocab_size = description.vocab_size;
         let read = || -> Result<_, OpenError> {
             let ends = source.continues_texts().then(|| end_tokens(&files)).transpose()?;
-            Ok((open_tokenizer(&files, vocab_size.unwrap_or(usize::MAX))?, ends))
+            let tokenizer = open_tokenizer(&files, vocab_size.unwrap_or(usize::MAX))?;
+            Ok((tokenizer, ends, open_chat_template(&files)))
         };
-        let ((tokenizer, tokenizer_digest), ends) = files.read_unchanged(&stamp, read)?;
+        let ((tokenizer, tokenizer_digest), ends, chat) = files.read_unchanged(&stamp, read)?;
         check_tokenizer(&files, &tokenizer_digest, &description)?;
         let mut identity = description.cache_identity();
         if let Some(previous) = previous {
@@ -41,7 +42,7 @@ impl Model {
             }
             let same_version =
                 previous.info.backend.as_ref().map(|backend| &backend.version) == Some(&description.backend.version);
-            if is_same && same_version && previous.info.tokenizer_digest == tokenizer_digest {
+            if is_same && same_version && previous.info.tokenizer_digest == tokenizer_digest && previous.chat == chat {
                 return Ok(previous);
             }
         }
@@ -61,6 +62,7 @@ impl Model {
             vocab_size: vocab_size.unwrap_or_else(|| tokenizer.id_bound()),
             tokenizer,
             tokenizer_digest: tokenizer_digest.into(),
+            chat,
             context: description.context,
             longest: description.context.unwrap_or(MOST_TOKENS),
             ends,

@@ -1,5 +1,6 @@
 //! Which fields of a record are what, and the other options for reading a file.
 
+use super::chat::{ChatRenderer, MESSAGES, is_conversation, rendered, without_conversation};
 use super::record::{Fields, PassageReport};
 use crate::datasets::Sample;
 use documents::{Cut, DocumentKind, ReadLimits};
@@ -14,7 +15,7 @@ pub const MEMBER: &str = "member";
 pub const NON_MEMBER: &str = "nonmember";
 
 /// The fields that are the text, the label and the id, where they are not called so.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnNames {
     /// The field of the text; by default `text` or else `input`.
     pub text: Option<String>,
@@ -24,6 +25,8 @@ pub struct ColumnNames {
     pub id: Option<String>,
     /// True if labels and groups are read; otherwise they come along like any other field.
     pub labelled: bool,
+    /// Renders conversations, where a template is known.
+    pub chat: Option<ChatRenderer>,
 }
 
 /// A sample of a file, with its other fields as they were given; the id is among them.
@@ -52,7 +55,15 @@ impl ColumnNames {
     /// # Errors
     /// What is wrong with it, in words.
     pub fn sample(&self, fields: Fields) -> Result<FileSample, BadRecord> {
-        match self.parse(&fields) {
+        let (fields, rendering) = if self.has_conversation(&fields) {
+            match rendered(fields.clone(), self.chat.as_ref()) {
+                Ok(fields) => (fields, None),
+                Err(fault) => (without_conversation(fields), Some(fault)),
+            }
+        } else {
+            (fields, None)
+        };
+        match rendering.map_or_else(|| self.parse(&fields), Err) {
             Ok((text, sample)) => Ok(FileSample { sample, others: self.others(fields, &text) }),
             Err(fault) => {
                 let text = self.text_among(|name| fields.contains_key(name), std::iter::empty).map(str::to_owned);
@@ -60,6 +71,11 @@ impl ColumnNames {
                 Err(BadRecord { fault, others })
             }
         }
+    }
+
+    /// Returns true if the text of a record is that of its conversation.
+    pub fn has_conversation(&self, fields: &Fields) -> bool {
+        self.text.is_none() && is_conversation(fields)
     }
 
     fn parse(&self, fields: &Fields) -> Result<(String, Sample), String> {
@@ -125,7 +141,11 @@ impl ColumnNames {
     }
 
     pub fn have_texts(&self, known: impl Fn(&str) -> bool) -> bool {
-        self.are_paired(&known) || self.text_among(known, std::iter::empty).is_ok()
+        self.are_paired(&known) || self.have_conversations(&known) || self.text_among(known, std::iter::empty).is_ok()
+    }
+
+    fn have_conversations(&self, known: impl Fn(&str) -> bool) -> bool {
+        self.text.is_none() && known(MESSAGES)
     }
 
     /// Checks that the columns of a table are those of samples; `found` lists them.
@@ -140,7 +160,9 @@ impl ColumnNames {
         if self.are_paired(&known) {
             return Ok(());
         }
-        self.text_among(&known, &found)?;
+        if !self.have_conversations(&known) {
+            self.text_among(&known, &found)?;
+        }
         self.check_others(known, found)
     }
 
@@ -321,7 +343,13 @@ mod tests {
     #[test]
     fn fields_can_have_other_names() {
         let named = |name: &str| Some(name.to_owned());
-        let columns = ColumnNames { text: named("body"), label: named("seen"), id: named("doc"), labelled: true };
+        let columns = ColumnNames {
+            text: named("body"),
+            label: named("seen"),
+            id: named("doc"),
+            labelled: true,
+            ..ColumnNames::default()
+        };
         let read =
             columns.sample(fields(json!({"body": "b", "text": "t", "seen": "member", "doc": "d", "id": 3}))).unwrap();
         let expected = Sample {

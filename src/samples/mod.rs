@@ -9,6 +9,7 @@
 //! - nothing is skipped: each record is a sample or has a fault that names its place;
 //! - a file that is not what it seems to be is refused with what was found in it and what to do.
 
+mod chat;
 mod columns;
 mod csv_file;
 mod dataset;
@@ -22,6 +23,7 @@ mod record;
 #[cfg(test)]
 mod tests;
 
+pub use chat::{ChatRenderer, NAMED_BY_COMMAND};
 pub use columns::{BadRecord, ColumnNames, FileKind, FileSample, ReadOptions};
 pub use dataset::{DatasetFault, DatasetOptions, encode_dataset, first_words};
 pub use input::InputFile;

@@ -107,6 +107,9 @@ fn text_to_cut(
 ) -> Result<Option<(String, String, String)>, String> {
     let known = |name: &str| fields.contains_key(name);
     let given = |name: &str| fields.get(name).filter(|value| !value.is_null());
+    if columns.has_conversation(fields) {
+        return Err(format!("`messages`: {}", CutSampleError::WholeText("messages")));
+    }
     let Ok(name) = columns.text_among(known, std::iter::empty) else { return Ok(None) };
     let Some(Value::String(text)) = fields.get(name) else { return Ok(None) };
     if let Some(other) = ["context", "spans", "neighbors"].into_iter().find(|name| given(name).is_some()) {

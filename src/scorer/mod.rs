@@ -30,7 +30,7 @@ pub use plan::{Overflow, Plan, TunedSplit};
 pub use result::{TextResult, TokenDetail, Usage};
 pub use score::{Scored, ScoringTimes};
 pub use sequences::SequenceStats;
-pub use spans::Spans;
+pub use spans::{Spans, render_conversation};
 pub use substitution::GeneratedNeighbor;
 pub use text::Input;
 pub use token_counts::{Counts, CountsError, CountsFault, CountsFile, FORMAT, load_token_counts};

@@ -1,5 +1,6 @@
 //! Parts of a text that are scored.
 
+use lm::chat::{ChatError, ChatMessages, ChatTemplate, RenderedChat};
 use mia::json::BoundedList;
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::RefOr;
@@ -18,6 +19,12 @@ impl TryFrom<BoundedList<[usize; 2], MAX_SPANS>> for Spans {
     type Error = String;
 
     fn try_from(BoundedList(spans): BoundedList<[usize; 2], MAX_SPANS>) -> Result<Self, String> {
+        Self::new(spans)
+    }
+}
+
+impl Spans {
+    fn new(spans: Vec<[usize; 2]>) -> Result<Self, String> {
         if spans.is_empty() {
             return Err("the list of spans is empty; without spans, leave it out".to_owned());
         }
@@ -40,6 +47,19 @@ impl PartialSchema for Spans {
 }
 
 impl ToSchema for Spans {}
+
+/// Renders a conversation to a text of at most `limit` bytes, with the places of what the assistant says.
+///
+/// # Errors
+/// Where the template does not render it, or nothing in it is scored.
+pub fn render_conversation(
+    template: &ChatTemplate,
+    messages: &ChatMessages,
+    limit: u64,
+) -> Result<(String, Spans), ChatError> {
+    let RenderedChat { text, spans } = template.render(messages, limit)?;
+    Ok((text, Spans::new(spans).map_err(ChatError::Internal)?))
+}
 
 impl Spans {
     /// Describes the span that ends beyond the text; `None` if all lie within it.

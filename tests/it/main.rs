@@ -11,6 +11,7 @@ mod audit_scores;
 mod audits;
 mod calibrations;
 mod canaries;
+mod chat;
 mod cli;
 mod common;
 mod connections;

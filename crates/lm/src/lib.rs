@@ -1,6 +1,7 @@
 //! From the files of a language model and a text to [`mia::TokenStats`]: checkpoints and forward passes on candle
-//! ([`models`]), text to token ids ([`tokenizer`]), and downloads from the Hugging Face Hub ([`hub`]).
+//! ([`models`]), text to token ids ([`tokenizer`]), conversations to text ([`chat`]), and downloads from the Hugging Face Hub ([`hub`]).
 
+pub mod chat;
 pub mod hub;
 pub mod models;
 pub mod panics;

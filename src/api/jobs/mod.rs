@@ -8,6 +8,7 @@ mod view;
 
 pub use routes::{JobId, JobKinds, RegisteredKind};
 
+use super::conversations::{self, SampleOrChat, problem_of_model};
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::finetunes::AdapterShelf;
@@ -17,6 +18,7 @@ use crate::store::DatasetRow;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use std::time::Instant;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -119,9 +121,32 @@ pub trait JobBody: DeserializeOwned + ToSchema + Send + 'static {
     /// Id of the dataset that it names.
     fn dataset(&self) -> Option<&str>;
 
+    /// The samples that may be conversations, with the id of the model whose template renders them; `None` where none are taken, as
+    /// where texts are cut.
+    fn conversations(&mut self) -> Option<(Option<&str>, &mut [SampleOrChat])> {
+        None
+    }
+
     /// The job, or everything that is wrong with the request as far as the service knows without models and store. Blocks,
     /// since it may read all texts.
     fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<Self::Request>, Problem>;
+}
+
+/// The body with its conversations rendered, which waits until the model is open.
+pub async fn rendered<B: JobBody>(state: &ApiState, mut body: B) -> Result<B, Problem> {
+    let Some((model, samples)) = body.conversations() else { return Ok(body) };
+    if samples.iter().all(|sample| sample.messages.is_none()) {
+        return Ok(body);
+    }
+    let template = conversations::template(state, model, problem_of_model).await?;
+    let (limit, deadline) = (state.limits.text.as_u64(), Instant::now().checked_add(state.request_timeout));
+    let render = move || {
+        if let Some((_, samples)) = body.conversations() {
+            conversations::render(samples, &template, limit, deadline)?;
+        }
+        Ok(body)
+    };
+    state.scorer.workers().run(render).await?
 }
 
 /// Checks a body on a thread where it may block.
@@ -130,6 +155,7 @@ pub async fn checked<B: JobBody>(
     body: B,
     dataset: Option<DatasetRow>,
 ) -> Result<Submission<B::Request>, Problem> {
+    let body = rendered(state, body).await?;
     let checking = state.clone();
     state.scorer.workers().run(move || body.check(&checking, dataset)).await?
 }

@@ -1,6 +1,7 @@
 //! Parts that submissions of jobs have in common: samples, timeout, and the headers `Prefer` and `Idempotency-Key`.
 
 use crate::api::check::{self, RequestFaults};
+use crate::api::conversations::SampleOrChat;
 use crate::api::problem::{Kind, Problem};
 use crate::api::state::ApiState;
 use crate::audits::MAX_SAMPLES;
@@ -29,7 +30,15 @@ const MAX_WAIT: u64 = 600;
 /// Maximum number of bytes of the passages of a request, with their columns.
 pub const MAX_CUT_BYTES: usize = 256 << 20;
 
-pub type SampleList = List<Object<Sample>>;
+pub type SampleList = List<SampleOrChat>;
+
+/// The samples of a body that were read; none where there were too many.
+pub fn conversations(samples: &mut Option<SampleList>) -> &mut [SampleOrChat] {
+    match samples {
+        Some(Ok(samples)) => samples,
+        _ => &mut [],
+    }
+}
 
 /// Reads an optional list of samples or texts.
 pub fn listed<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<List<T>>, D::Error> {
@@ -68,7 +77,10 @@ impl JobSamples {
         faults: &mut RequestFaults,
     ) -> Result<Self, Problem> {
         let samples = within_limit(samples, "samples", "a job")?;
-        let samples: Option<Vec<Sample>> = samples.map(|list| list.into_iter().map(|Object(sample)| sample).collect());
+        let samples: Option<Vec<Sample>> = samples.map(|list| {
+            let numbered = list.into_iter().enumerate();
+            numbered.map(|(index, sample)| sample.checked(&format!("/samples/{index}"), faults)).collect()
+        });
         let cut = check::shaped("/cut", cut, faults).map(|Object(cut)| cut);
         let (samples, origins) = match (samples, cut) {
             (Some(samples), Some(cut)) => {

@@ -6,6 +6,7 @@ mod open;
 
 use super::{Declaration, LocalModel, Model, ModelInfo, Origin};
 use crate::config::Dtype;
+use lm::chat::ChatError;
 use lm::hub::{DownloadProgress, HubError};
 use lm::models::ModelError;
 use lm::models::demo::DEMO;
@@ -46,6 +47,7 @@ pub(crate) fn model(id: &str, digest: &str, devices: &[usize]) -> Model {
         identity: digest.into(),
         tokenizer: TOKENIZER.clone(),
         tokenizer_digest: "sha256:demo".into(),
+        chat: Err(ChatError::NoTemplate),
         context: None,
         longest: 1,
         vocab_size: 1,

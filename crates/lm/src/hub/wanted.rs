@@ -126,9 +126,10 @@ pub const CONFIG: &str = "config.json";
 const GENERATION: &str = "generation_config.json";
 
 /// The files of a tokenizer; all of them that a repository has are needed.
-const TOKENIZER: [&str; 8] = [
+const TOKENIZER: [&str; 9] = [
     "tokenizer.json",
     "tokenizer_config.json",
+    "chat_template.jinja",
     "vocab.json",
     "merges.txt",
     "special_tokens_map.json",

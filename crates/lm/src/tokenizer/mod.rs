@@ -14,6 +14,7 @@ mod tests;
 
 pub use encode::{Encoded, Tokenizer};
 pub use files::{TokenizerFiles, from_files, from_vocab_and_merges};
+pub use special::SpecialTokens;
 pub use words::Words;
 
 use crate::panics::caught;

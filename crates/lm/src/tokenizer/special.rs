@@ -55,6 +55,32 @@ impl Special {
     }
 }
 
+/// The contents of the tokens that have a role, as chat templates see them.
+#[derive(Clone, Debug, Default)]
+pub struct SpecialTokens {
+    /// Each by its role.
+    pub named: Vec<(&'static str, String)>,
+    pub additional: Vec<String>,
+}
+
+impl SpecialTokens {
+    /// Reads `tokenizer_config.json`, overridden by `special_tokens_map.json` if it predates `added_tokens_decoder`.
+    pub fn read(config: &Map<String, Value>, map: Option<&[u8]>) -> Result<Self, TokenizerError> {
+        let map = map.filter(|_| !config.contains_key("added_tokens_decoder"));
+        let settings = overlaid(config, object("special_tokens_map.json", map)?);
+        let mut tokens = Self::default();
+        for role in ROLES {
+            if let Some(value) = settings.get(role).filter(|value| !value.is_null()) {
+                tokens.named.push((role, token(role, value, false)?.content));
+            }
+        }
+        for value in settings.get(ADDITIONAL).and_then(Value::as_array).into_iter().flatten() {
+            tokens.additional.push(token(ADDITIONAL, value, false)?.content);
+        }
+        Ok(tokens)
+    }
+}
+
 /// A file that contains a JSON object; an empty object if the file does not exist.
 pub fn object(name: &str, bytes: Option<&[u8]>) -> Result<Map<String, Value>, TokenizerError> {
     let Some(bytes) = bytes else { return Ok(Map::new()) };

@@ -1,6 +1,7 @@
 //! Models from outside: every family against the reference, on every path that instructions and forms can take. One program, since each is linked anew with all dependencies; what needs a process
 //! of its own is run in a child process by [`common::alone`].
 
+mod chat;
 mod checkpoints;
 mod common;
 mod continuation;

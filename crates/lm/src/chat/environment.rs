@@ -1,0 +1,51 @@
+//! The language of chat templates: Jinja as transformers sets it up.
+
+use super::json::to_json;
+use super::python::{call_method, raise_exception, trim_filter};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{AutoEscape, Environment, Error};
+
+/// Maximum depth of macros that call each other, and of nested statements.
+const MAX_DEPTH: usize = 100;
+
+/// Filters and functions that make lists of lists, beside those that tell of the program.
+const REMOVED_FILTERS: [&str; 6] = ["batch", "slice", "groupby", "zip", "chain", "pprint"];
+const REMOVED_FUNCTIONS: [&str; 2] = ["dict", "debug"];
+
+/// An environment without a template.
+pub fn environment() -> Result<Environment<'static>, Error> {
+    let mut environment = Environment::new();
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_recursion_limit(MAX_DEPTH);
+    environment.set_unknown_method_callback(call_method);
+    REMOVED_FILTERS.iter().for_each(|name| environment.remove_filter(name));
+    REMOVED_FUNCTIONS.iter().for_each(|name| environment.remove_global(name));
+    environment.add_filter("tojson", to_json);
+    environment.add_filter("trim", trim_filter);
+    environment.add_function("raise_exception", raise_exception);
+    Ok(environment)
+}
+
+/// The template with `{% generation %}` blocks as plain scopes: transformers only notes where they are.
+pub fn without_generation(source: &str) -> String {
+    let (mut plain, mut rest) = (String::with_capacity(source.len()), source);
+    while let Some(begin) = rest.find("{%") {
+        let (before, tag) = rest.split_at(begin);
+        plain.push_str(before);
+        let Some(end) = tag.find("%}") else {
+            rest = tag;
+            break;
+        };
+        let (tag, after) = tag.split_at(end + 2);
+        let inner = tag.trim_start_matches("{%").trim_end_matches("%}").trim_matches(['-', '+']).trim();
+        match inner {
+            "generation" => plain.push_str(&tag.replacen("generation", "with", 1)),
+            "endgeneration" => plain.push_str(&tag.replacen("endgeneration", "endwith", 1)),
+            _ => plain.push_str(tag),
+        }
+        rest = after;
+    }
+    plain.push_str(rest);
+    plain
+}

@@ -1,0 +1,25 @@
+//! Conversations, and the chat templates that turn them into text as transformers does.
+//!
+//! A template comes from the Hub with its model, so it is data of a stranger. Invariants:
+//!
+//! - a rendering ends: instructions, output and memory are bounded by the fuel of minijinja;
+//! - values do not nest: fuel does not bound what a list of lists of lists costs, and a namespace that holds itself has no end, so
+//!   a template that could build them is refused before it runs (`check.rs`);
+//! - a text depends on the messages and the template alone: there is no clock.
+
+mod check;
+mod environment;
+mod error;
+mod json;
+mod message;
+mod python;
+mod render;
+mod spans;
+mod template;
+#[cfg(test)]
+mod tests;
+
+pub use error::ChatError;
+pub use message::{ChatMessage, ChatMessages, MAX_MESSAGES, MessageContent, MessagePart};
+pub use render::RenderedChat;
+pub use template::{ChatTemplate, TEMPLATE_FILE};
