@@ -6,7 +6,7 @@ use crate::scorer::TextError;
 use lm::models::{Continuation, Ending};
 use lm::tokenizer::Encoded;
 use mia::methods::Fault;
-use mia::texts::{ComparedWords, MergeAndFilter, NearVerbatimBlock, NEAR_VERBATIM_PASSES, near_verbatim};
+use mia::texts::{ComparedWords, MergeAndFilter, NEAR_VERBATIM_PASSES, NearVerbatimBlock, near_verbatim};
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 use std::ops::Range;

@@ -24,7 +24,11 @@ pub fn nesting_fault(template: &Template<'_, '_>) -> Option<String> {
                 namespaces.insert(*name);
             }
             (Instruction::CallFunction(NAMESPACE, _), _) | (Instruction::Lookup(NAMESPACE), _) => {
-                return Some(at(instructions, index, "it uses `namespace` other than in `{% set NAME = namespace(...) %}`"));
+                return Some(at(
+                    instructions,
+                    index,
+                    "it uses `namespace` other than in `{% set NAME = namespace(...) %}`",
+                ));
             }
             _ => {}
         }
@@ -36,7 +40,9 @@ pub fn nesting_fault(template: &Template<'_, '_>) -> Option<String> {
         }
         _ => None,
     });
-    misused.map(|(index, name)| at(instructions, index, &format!("it uses the namespace `{name}` other than by its attributes")))
+    misused.map(|(index, name)| {
+        at(instructions, index, &format!("it uses the namespace `{name}` other than by its attributes"))
+    })
 }
 
 fn at(instructions: &Instructions<'_>, index: u32, fault: &str) -> String {
