@@ -45,7 +45,7 @@ pub struct MemorizationJobProgress {
     /// All windows; absent before they are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     total_windows: Option<usize>,
-    /// Tokens of all forward passes; absent before they are counted.
+    /// Tokens of all passes that score windows; absent before they are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     total_tokens: Option<usize>,
 }
@@ -111,6 +111,9 @@ async fn check_fit(state: &ApiState, request: &MemorizationRequest) -> Result<()
         Ok(Err(MemorizationError::Scorer(error @ ScorerError::Masked(_)))) => Err(error.into()),
         Ok(Err(MemorizationError::Scorer(error @ ScorerError::CannotContinue { .. }))) => {
             Err(Problem::fault("/continuation", error.to_string()))
+        }
+        Ok(Err(error @ MemorizationError::ContinuationTooLong { .. })) => {
+            Err(Problem::fault("/continuation/tokens", error.to_string()))
         }
         Ok(Err(error @ MemorizationError::WindowTooLong { .. })) => Err(Problem::fault("/prefix", error.to_string())),
         _ => Ok(()),

@@ -5,16 +5,16 @@ use super::jobs::JobId;
 use super::problem::responses::StateProblems;
 use super::problem::{Kind, Problem};
 use super::state::ClientState;
-use crate::memorization::{MapFormat, MapSource, MapWindow, MemorizationKind};
+use crate::memorization::{MapFormat, MapSource, MapWindow, MemorizationKind, RowPlace};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use futures::stream;
+use futures::{StreamExt, stream};
 use std::io;
 use std::sync::Arc;
 
-/// Rows that are written at once.
-const BLOCK: usize = 8_192;
+/// A block of the answer ends with the row that reaches this many bytes.
+const BLOCK: usize = 1 << 20;
 
 /// The windows of a memorization job.
 ///
@@ -50,27 +50,31 @@ pub async fn map(
         let detail = format!("the job is {}; there is a map once it has succeeded", job.status.name());
         return Err(Problem::new(Kind::Conflict, detail));
     };
-    let source = state.scorer.workers().run(move || serde_json::from_str::<MapSource>(&report)).await?;
+    let source = state.scorer.workers().run(move || MapSource::parse(&report)).await?;
     let body = body(Arc::new(source.map_err(Problem::internal)?), format);
     let media = if format == MapFormat::Csv { CSV_UTF8 } else { NDJSON[0] };
     Ok(([(header::CONTENT_TYPE, media), (header::VARY, "accept")], body).into_response())
 }
 
 fn body(source: Arc<MapSource>, format: MapFormat) -> Body {
-    Body::from_stream(stream::try_unfold(Some(0), move |first: Option<usize>| {
+    let header = stream::once(async move { Ok(Bytes::from(format.header())) });
+    let blocks = stream::try_unfold(RowPlace::default(), move |first| {
         let source = Arc::clone(&source);
-        async move {
-            let Some(first) = first else { return Ok(None) };
-            let written = tokio::task::spawn_blocking(move || block(&source, format, first)).await;
-            written.map_err(io::Error::other)?.map(Some)
-        }
-    }))
+        let block = move || block(&source, format, first);
+        async move { tokio::task::spawn_blocking(block).await.map_err(io::Error::other)? }
+    });
+    Body::from_stream(header.chain(blocks))
 }
 
-/// Rows from the one at index `first` on, and the index after them; `None` for the last block.
-fn block(source: &MapSource, format: MapFormat, first: usize) -> io::Result<(Bytes, Option<usize>)> {
-    let mut out = if first == 0 { format.header().into_bytes() } else { Vec::new() };
-    let mut rows = 0;
-    format.write(source.windows().skip(first).take(BLOCK).inspect(|_| rows += 1), &mut out)?;
-    Ok((out.into(), (rows == BLOCK).then_some(first + BLOCK)))
+/// The rows from a place on, and the place behind them; `None` behind the last row.
+fn block(source: &MapSource, format: MapFormat, first: RowPlace) -> io::Result<Option<(Bytes, RowPlace)>> {
+    let (mut out, mut place) = (Vec::new(), first);
+    for (row, next) in source.rows(first) {
+        out.extend(format.line(row)?);
+        place = next;
+        if out.len() >= BLOCK {
+            break;
+        }
+    }
+    Ok((!out.is_empty()).then(|| (out.into(), place)))
 }

@@ -10,8 +10,8 @@ use crate::app;
 use crate::config::{Dtype, ModelFlags, Settings};
 use crate::datasets::{Sample, SampleBlocks, SampleTotals};
 use crate::memorization::{
-    self, ContinuationSettings, MapFormat, MemorizationError, MemorizationProgress, MemorizationReport,
-    MemorizationRequest, PassCost, SeedPassage, WindowPasses, WindowScorer, WindowShape, WorkText,
+    self, ContinuationSettings, MapFormat, MapSource, MemorizationError, MemorizationProgress, MemorizationReport,
+    MemorizationRequest, PassCost, RowPlace, SeedPassage, WindowPasses, WindowScorer, WindowShape, WorkText,
 };
 use crate::new_file::NewFile;
 use crate::scorer::Scorer;
@@ -100,7 +100,12 @@ impl MapFile {
     fn write(&self, file: NewFile, report: &MemorizationReport) -> Result<()> {
         let mut out = BufWriter::new(file.file());
         out.write_all(self.format.header().as_bytes())?;
-        self.format.write(report.map(), &mut out)?;
+        // As the report is read back, so that a file has the same rows as the service's answer.
+        let source = MapSource::parse(&serde_json::to_string(report)?)?;
+        for (row, _) in source.rows(RowPlace::default()) {
+            out.write_all(&self.format.line(row)?)?;
+        }
+        out.flush()?;
         drop(out);
         file.complete().with_context(|| format!("cannot write {}", self.path.display()))
     }
@@ -172,7 +177,7 @@ async fn report(
 /// The line about the work, before it begins.
 fn estimate(windows: usize, cost: PassCost) -> String {
     let (windows, tokens) = (number_of(windows, "window"), number_of(cost.tokens, "token"));
-    format!("{windows}; forward passes take {tokens}, {:.1} for each token of the texts", cost.passes_over_texts)
+    format!("{windows}, scored in passes of {tokens}: {:.1} for each token of the texts", cost.passes_over_texts)
 }
 
 /// A failure as the command line tells it.

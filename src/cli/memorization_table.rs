@@ -1,6 +1,6 @@
 //! The report of a memorization job for people: what it shows first, then a line a text and a strip along it.
 
-use super::report_format::wrapped;
+use super::report_format::{readable, wrapped};
 use super::text_table::{TextColumn, TextTable};
 use crate::memorization::{
     ExtractionSummary, ExtractionWindow, LEAST_PROBABILITY, MemorizationReport, TextContinuation, TextExtraction,
@@ -13,7 +13,7 @@ use std::fmt::Write;
 const NAME: usize = 20;
 /// Cells of a strip.
 const STRIP: usize = 60;
-/// Maximum number of strips.
+/// Maximum number of strips, of continuations and of longest runs.
 const STRIPS: usize = 10;
 /// Maximum number of texts of the control that have a line each.
 const CONTROL_LINES: usize = 10;
@@ -45,11 +45,13 @@ pub fn render(report: &MemorizationReport, width: Option<usize>) -> String {
             let _ = write!(out, "\n{}", wrapped(&fault, width));
         }
     }
-    for (text, continuation) in report.texts.iter().filter_map(|text| Some((text, text.continuation.as_ref()?))) {
+    let continuations = report.texts.iter().filter_map(|text| Some((text, text.continuation.as_ref()?)));
+    for (text, continuation) in continuations.take(STRIPS) {
         let _ = write!(out, "\n{}", wrapped(&format!("{}: {}", name(text), continued(continuation)), width));
     }
-    for (text, run) in report.texts.iter().filter_map(|text| Some((text, text.longest_run.as_ref()?.text.as_ref()?))) {
-        let _ = write!(out, "\n{}", wrapped(&format!("{}, longest run: {run}", name(text)), width));
+    let runs = report.texts.iter().filter_map(|text| Some((text, text.longest_run.as_ref()?.text.as_ref()?)));
+    for (text, run) in runs.take(STRIPS) {
+        let _ = write!(out, "\n{}", wrapped(&format!("{}, longest run: {}", name(text), readable(run)), width));
     }
     out
 }
@@ -84,7 +86,7 @@ fn cells(summary: &ExtractionSummary, p_value: Option<Option<f64>>) -> impl Iter
     numbers.into_iter().chain(p_value).chain([or_dash(tries_for_half.map(|tries| tries.to_string()))])
 }
 
-/// Of each of the first texts a line that shows where its probable windows are; nothing if no text has one.
+/// A line for each of the first texts that shows where its probable windows are; nothing if no text has one.
 fn strips(texts: &[TextExtraction]) -> String {
     let texts = || texts.iter().filter(|text| !text.windows.is_empty()).take(STRIPS);
     if !texts().any(|text| text.windows.iter().any(ExtractionWindow::is_covered)) {
@@ -127,11 +129,12 @@ fn continued(continuation: &TextContinuation) -> String {
     let fault = continuation.error.as_ref().map_or(String::new(), |error| format!(" ({})", error.detail));
     format!(
         "continued greedily from character {seed_end} by {tokens}{ended}: the first {verbatim_tokens} are those of the text, and \
-         {matching_words} of {words} are in {blocks}{fault}: {text}"
+         {matching_words} of {words} are in {blocks}{fault}: {}",
+        readable(text)
     )
 }
 
 /// The id of a text, or its place.
 fn name(text: &TextExtraction) -> String {
-    text.id.as_ref().map_or_else(|| format!("text {}", text.index), ToString::to_string)
+    text.id.as_ref().map_or_else(|| format!("text {}", text.index), |id| readable(&id.to_string()))
 }

@@ -61,6 +61,15 @@ pub fn wrapped(text: &str, width: Option<usize>) -> String {
     format!("{}\n", textwrap::fill(text, options))
 }
 
+/// A text of somebody else's without the control characters that a terminal takes for orders.
+pub fn readable(text: &str) -> String {
+    let escaped = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
+
 /// A part of a report that is JSON, as the type that it was written from; `None` where it is not there.
 pub fn part<'v, T: Deserialize<'v>>(value: &'v Value) -> Option<T> {
     T::deserialize(value).ok()

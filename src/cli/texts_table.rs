@@ -1,5 +1,6 @@
 //! The table of `pdr-audit texts`: counts of the text that was read and left out.
 
+use super::report_format::readable;
 use documents::{Documents, DropCount, PassageTally, Passages};
 use std::fmt::Write;
 
@@ -18,15 +19,6 @@ impl TextsSummary {
         let skipped = passages.documents().skipped().iter().map(|error| readable(&error.to_string())).collect();
         Self { tally: *passages.tally(), skipped }
     }
-}
-
-/// Names of files may hold characters that a terminal takes for orders.
-fn readable(text: &str) -> String {
-    let escaped = |character: char| match character.is_control() {
-        true => character.escape_default().to_string(),
-        false => character.to_string(),
-    };
-    text.chars().map(escaped).collect()
 }
 
 /// The counts, what was left out by kind, and the files that were skipped, in lines of at most 80 columns.

@@ -1,8 +1,9 @@
 //! Greedy continuation of a text from a seed passage, and how much of the text it gives back near-verbatim.
 
-use super::extraction::{ExtractionWindow, TextExtraction};
+use super::extraction::{TextExtraction, WindowPlace};
 use super::request::WindowShape;
 use crate::scorer::TextError;
+use crate::wire::number_of;
 use lm::models::{Continuation, Ending};
 use lm::tokenizer::Encoded;
 use mia::methods::Fault;
@@ -15,9 +16,9 @@ use strum::{EnumString, VariantNames};
 use utoipa::ToSchema;
 
 /// Maximum number of tokens of a continuation; the model's context may have room for fewer.
-const MOST_TOKENS: usize = 100_000;
-/// Maximum number of texts that are continued, those of the control included.
-pub const MOST_CONTINUED: usize = 1_000;
+const MOST_TOKENS: usize = 10_000;
+/// Maximum number of tokens of all continuations of a job: each may take a pass.
+const MOST_WRITTEN: usize = 200_000;
 
 /// Greedy continuation of each text and of each text of the control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault, Serialize, Deserialize, ToSchema)]
@@ -25,13 +26,13 @@ pub const MOST_CONTINUED: usize = 1_000;
 pub struct ContinuationSettings {
     /// Tokens to write, if the model does not end the text before.
     #[default = 200]
-    #[schema(minimum = 1, maximum = 100_000)]
+    #[schema(minimum = 1, maximum = 10_000)]
     pub tokens: usize,
     /// Passage that is continued.
     pub seed: SeedPassage,
-    /// Least number of matching words of a near-verbatim block.
+    /// Least number of matching words of a near-verbatim block, at most `tokens`.
     #[default = 100]
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 10_000)]
     pub least_words: usize,
 }
 
@@ -40,7 +41,7 @@ pub struct ContinuationSettings {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum SeedPassage {
-    /// The window with the largest `log_p`.
+    /// The window with the largest `log_p` among those that are given `prefix` tokens.
     #[default]
     MostProbable,
     /// The first window.
@@ -64,14 +65,16 @@ pub struct TextContinuation {
     pub text: String,
     /// Words of it.
     pub words: usize,
-    /// Words of the text behind the seed passage that near-verbatim blocks give back.
+    /// Words of the text behind the seed passage.
+    pub following_words: usize,
+    /// Words of these that near-verbatim blocks give back.
     pub matching_words: usize,
-    /// Their share of all words behind the seed passage (`nv-recall` of arXiv 2601.02671); absent without such words.
+    /// Their share (`nv-recall` of arXiv 2601.02671); absent if no words follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recall: Option<f64>,
     /// Near-verbatim blocks, in order.
     pub blocks: Vec<VerbatimBlock>,
-    /// Reason why the tokens are no text.
+    /// Reason why there is no text: `undecodable`, or `model_failed` if the model gave no finite numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<TextError>,
 }
@@ -101,6 +104,20 @@ pub struct Seed {
     pub place: Range<usize>,
 }
 
+impl Seed {
+    /// The prefix of a window of this index in the text that is encoded.
+    pub fn new(encoded: &Encoded, window: usize, shape: WindowShape) -> Self {
+        let all = encoded.text();
+        let start = all.start + window * shape.stride;
+        let passage = start..start + shape.prefix;
+        Self {
+            ids: [&encoded.ids[..encoded.specials_before], &encoded.ids[passage.clone()]].concat(),
+            rest: encoded.ids[passage.end..all.end].into(),
+            place: WindowPlace::new(&encoded.offsets[passage.start..], shape).prefix(),
+        }
+    }
+}
+
 impl ContinuationSettings {
     /// Returns the faults of its numbers, with pointers to them.
     #[must_use]
@@ -112,31 +129,31 @@ impl ContinuationSettings {
             }
         };
         check("/tokens", self.tokens, MOST_TOKENS);
-        check("/least_words", self.least_words, MOST_TOKENS);
+        // A word has a token at least.
+        check("/least_words", self.least_words, self.tokens.clamp(1, MOST_TOKENS));
         faults
     }
 
-    /// The passage of a text that is continued; `None` for a text without windows.
-    pub fn seed(&self, text: &TextExtraction, encoded: &Encoded, shape: WindowShape) -> Option<Seed> {
-        let by_probability = |one: &usize, other: &usize| {
-            let log_p = |window: usize| text.windows[window].log_p;
-            // Of equally probable windows the first.
-            log_p(*one).total_cmp(&log_p(*other)).then(other.cmp(one))
-        };
-        let windows = 0..text.windows.len();
-        let window = match self.seed {
-            SeedPassage::MostProbable => windows.max_by(by_probability)?,
-            SeedPassage::Start => windows.min()?,
-        };
-        let all = encoded.text();
-        let start = all.start + window * shape.stride;
-        let passage = start..start + shape.prefix;
-        let ExtractionWindow { start, suffix_start, .. } = text.windows[window];
-        Some(Seed {
-            ids: [&encoded.ids[..encoded.specials_before], &encoded.ids[passage.clone()]].concat(),
-            rest: encoded.ids[passage.end..all.end].into(),
-            place: start..suffix_start,
+    /// Describes the fault if so many texts, those of the control included, are too many.
+    #[must_use]
+    pub fn texts_fault(&self, texts: usize) -> Option<String> {
+        let written = texts.saturating_mul(self.tokens);
+        let tokens = number_of(self.tokens, "token");
+        (written > MOST_WRITTEN).then(|| {
+            format!("continuing {texts} texts, those of the control included, by {tokens} writes {written}; the limit is {MOST_WRITTEN}")
         })
+    }
+
+    /// Returns the index of the window whose prefix is continued; `None` for a text without windows.
+    #[must_use]
+    pub fn seed_window(&self, text: &TextExtraction) -> Option<usize> {
+        let windows = text.windows.iter().enumerate().filter(|(_, window)| window.given.is_none());
+        let seed = match self.seed {
+            // Of equally probable windows the first.
+            SeedPassage::MostProbable => windows.rev().max_by(|(_, one), (_, other)| one.log_p.total_cmp(&other.log_p)),
+            SeedPassage::Start => windows.min_by_key(|(index, _)| *index),
+        };
+        seed.map(|(index, _)| index)
     }
 
     /// The passes of near-verbatim blocks: those of the paper, with a least number of words of their own.
@@ -182,6 +199,7 @@ impl ContinuationSettings {
             end_of_text: continuation.ended == Ending::EndToken,
             text: written,
             words: verbatim.generation_words,
+            following_words: verbatim.reference_words,
             matching_words: verbatim.matching(),
             recall: verbatim.recall(),
             blocks: verbatim.blocks.iter().map(block).collect(),
@@ -193,29 +211,35 @@ impl ContinuationSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn window(start: usize, log_p: f64) -> ExtractionWindow {
-        let (suffix_start, end) = (start + 4, start + 8);
-        ExtractionWindow { start, suffix_start, end, given: None, log_p, greedy: false, tries_for_half: None }
-    }
+    use crate::memorization::extraction::ExtractionWindow;
 
     #[test]
     fn the_seed_is_the_prefix_of_the_most_probable_window_or_of_the_first() {
-        let offsets = (0..12).map(|token| (token, token + 1)).collect();
-        let ids: Arc<[u32]> = (100..112).collect();
-        let encoded = Encoded { ids, offsets, specials_before: 1, specials_after: 1 };
-        let windows = vec![window(0, -9.0), window(2, -3.0), window(4, -3.0)];
-        let text = TextExtraction { windows, ..TextExtraction::default() };
-        let shape = WindowShape { prefix: 2, suffix: 2, stride: 2, ..WindowShape::default() };
-        let seed = |seed: SeedPassage| {
-            let settings = ContinuationSettings { seed, ..ContinuationSettings::default() };
-            settings.seed(&text, &encoded, shape).map(|seed| (seed.ids, seed.rest.to_vec(), seed.place))
+        let window = |log_p: f64, given: Option<usize>| ExtractionWindow {
+            start: 0,
+            suffix_start: 4,
+            end: 8,
+            given,
+            log_p,
+            greedy: false,
+            tries_for_half: None,
         };
+        let windows = vec![window(-9.0, None), window(-1.0, Some(3)), window(-3.0, None), window(-3.0, None)];
+        let text = TextExtraction { windows, ..TextExtraction::default() };
+        let from = |seed| ContinuationSettings { seed, ..ContinuationSettings::default() };
+        assert_eq!(from(SeedPassage::Start).seed_window(&text), Some(0));
+        assert_eq!(from(SeedPassage::MostProbable).seed_window(&text), Some(2));
+        assert_eq!(ContinuationSettings::default().seed_window(&TextExtraction::default()), None);
         // The first id and the last one are special.
-        assert_eq!(seed(SeedPassage::Start), Some((vec![100, 101, 102], (103..111).collect(), 0..4)));
-        assert_eq!(seed(SeedPassage::MostProbable), Some((vec![100, 103, 104], (105..111).collect(), 2..6)));
-        let none = TextExtraction::default();
-        assert!(ContinuationSettings::default().seed(&none, &encoded, shape).is_none());
+        let offsets = [(0, 0)].into_iter().chain((0..10).map(|token| (token, token + 1))).chain([(0, 0)]).collect();
+        let encoded = Encoded { ids: (100..112).collect(), offsets, specials_before: 1, specials_after: 1 };
+        let shape = WindowShape { prefix: 2, suffix: 2, stride: 2, ..WindowShape::default() };
+        let seed = |window| {
+            let Seed { ids, rest, place } = Seed::new(&encoded, window, shape);
+            (ids, rest.to_vec(), place)
+        };
+        assert_eq!(seed(0), (vec![100, 101, 102], (103..111).collect(), 0..2));
+        assert_eq!(seed(2), (vec![100, 105, 106], (107..111).collect(), 4..6));
     }
 
     #[test]
@@ -228,7 +252,7 @@ mod tests {
         let compared = settings.compare(text, &seed, &continuation, Ok(written));
         assert_eq!((compared.tokens, compared.verbatim_tokens, compared.end_of_text), (4, 2, true));
         // "the clock struck" and "in the hall and", a word apart in both.
-        assert_eq!((compared.words, compared.matching_words), (10, 7));
+        assert_eq!((compared.words, compared.following_words, compared.matching_words), (10, 11, 7));
         assert_eq!(compared.recall, Some(7.0 / 11.0));
         let expected = VerbatimBlock { start: 11, end: 48, written_start: 1, written_end: 37, matching_words: 7 };
         assert_eq!(compared.blocks, [expected]);
@@ -251,7 +275,10 @@ mod tests {
         };
         assert_eq!(faults("{}"), [""; 0]);
         assert_eq!(faults(r#"{"tokens": 0, "least_words": 0}"#), ["/tokens", "/least_words"]);
-        assert_eq!(faults(r#"{"tokens": 100001}"#), ["/tokens"]);
+        assert_eq!(faults(r#"{"tokens": 10001}"#), ["/tokens"]);
+        assert_eq!(faults(r#"{"tokens": 99}"#), ["/least_words"]);
+        let texts_fault = |texts| ContinuationSettings::default().texts_fault(texts).is_some();
+        assert_eq!([1_000, 1_001, usize::MAX].map(texts_fault), [false, true, true]);
         assert!(serde_json::from_str::<ContinuationSettings>(r#"{"seed": "end"}"#).is_err());
     }
 }

@@ -23,9 +23,22 @@ pub enum MemorizationError {
         /// The number of tokens, and the maximum.
         fault: String,
     },
+    /// No continuation can run.
+    #[error(
+        "{prefix} tokens and a continuation by {tokens}, less its last, with what the tokenizer puts before a text, are {fault}"
+    )]
+    ContinuationTooLong {
+        prefix: usize,
+        tokens: usize,
+        /// The number of tokens, and the maximum.
+        fault: String,
+    },
     /// The report would be too long.
     #[error("the texts have {windows} windows; the limit of a job is {limit}; a larger `stride` makes fewer")]
     TooManyWindows { windows: usize, limit: usize },
+    /// A work that counts twice is no second one.
+    #[error("text {second} of the control is also text {first} of it; each work counts once")]
+    SameControl { first: usize, second: usize },
     /// A text compared with itself shows nothing.
     #[error("text {control} of the control is also text {text} of those that it is to be compared with")]
     SameText { control: usize, text: usize },
@@ -39,7 +52,9 @@ impl MemorizationError {
             Self::Store(error) => error.is_retryable(),
             Self::ModelChanged(_)
             | Self::WindowTooLong { .. }
+            | Self::ContinuationTooLong { .. }
             | Self::TooManyWindows { .. }
+            | Self::SameControl { .. }
             | Self::SameText { .. } => false,
         }
     }
@@ -51,8 +66,12 @@ impl From<MemorizationError> for JobFailure {
             MemorizationError::Scorer(error) => error.into(),
             MemorizationError::Store(error) => error.into(),
             MemorizationError::ModelChanged(_) => Self::told(FailureKind::ModelChanged, &error),
-            MemorizationError::WindowTooLong { .. } => Self::told(FailureKind::UnfitSettings, &error),
-            MemorizationError::SameText { .. } => Self::told(FailureKind::UnfitTexts, &error),
+            MemorizationError::WindowTooLong { .. } | MemorizationError::ContinuationTooLong { .. } => {
+                Self::told(FailureKind::UnfitSettings, &error)
+            }
+            MemorizationError::SameControl { .. } | MemorizationError::SameText { .. } => {
+                Self::told(FailureKind::UnfitTexts, &error)
+            }
             MemorizationError::TooManyWindows { .. } => Self::told(FailureKind::TooLarge, &error),
         }
     }

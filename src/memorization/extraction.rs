@@ -6,10 +6,12 @@
 
 use super::continuation::TextContinuation;
 use super::greedy_run::GreedyRun;
+use super::request::WindowShape;
 use crate::datasets::SampleId;
 use crate::scorer::TextError;
 use mia::TokenStats;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use utoipa::ToSchema;
 
 /// The probability from which a window counts in the coverage.
@@ -47,6 +49,33 @@ pub struct WindowPlace {
     pub end: usize,
     /// Tokens given before the suffix, where they are more than the prefix.
     pub given: Option<usize>,
+}
+
+impl WindowPlace {
+    /// The place of the window that begins at the first of these tokens, in the code points that they stand for. Tokens that stand
+    /// for none have no place.
+    pub fn new(offsets: &[(usize, usize)], shape: WindowShape) -> Self {
+        let (prefix, suffix) = offsets.split_at(shape.prefix.min(offsets.len()));
+        let suffix = &suffix[..shape.suffix.min(suffix.len())];
+        let end = end(suffix).or_else(|| end(prefix)).unwrap_or(0);
+        let suffix_start = start(suffix).unwrap_or(end);
+        Self { start: start(prefix).unwrap_or(suffix_start), suffix_start, end, given: None }
+    }
+
+    /// The code points before the suffix.
+    pub fn prefix(&self) -> Range<usize> {
+        self.start..self.suffix_start
+    }
+}
+
+/// Start of the first token that stands for characters.
+pub fn start(offsets: &[(usize, usize)]) -> Option<usize> {
+    offsets.iter().find(|(start, end)| start < end).map(|(start, _)| *start)
+}
+
+/// End of the last token that stands for characters.
+pub fn end(offsets: &[(usize, usize)]) -> Option<usize> {
+    offsets.iter().rfind(|(start, end)| start < end).map(|(_, end)| *end)
 }
 
 impl ExtractionWindow {
@@ -202,6 +231,22 @@ mod tests {
         assert!(!other.greedy);
         assert_eq!(window(&[token(f64::NAN, -0.5)]), None);
         assert_eq!(window(&[token(f64::NEG_INFINITY, -0.5)]), None);
+    }
+
+    #[test]
+    fn a_window_is_where_its_tokens_stand_for_characters() {
+        let shape = WindowShape { prefix: 2, suffix: 2, ..WindowShape::default() };
+        for (offsets, expected) in [
+            ([(3, 4), (4, 6), (6, 7), (7, 9)], (3, 6, 9)),
+            // Tokens without characters at the edges.
+            ([(0, 0), (4, 6), (0, 0), (7, 9)], (4, 7, 9)),
+            ([(3, 4), (4, 6), (0, 0), (0, 0)], (3, 6, 6)),
+            ([(0, 0), (0, 0), (6, 7), (7, 9)], (6, 6, 9)),
+            ([(0, 0); 4], (0, 0, 0)),
+        ] {
+            let WindowPlace { start, suffix_start, end, .. } = WindowPlace::new(&offsets, shape);
+            assert_eq!((start, suffix_start, end), expected);
+        }
     }
 
     #[test]

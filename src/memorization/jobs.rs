@@ -34,7 +34,7 @@ impl JobKind for MemorizationKind {
     type Request = MemorizationRequest;
 
     async fn run(&self, job: JobRun<'_, MemorizationRequest>) -> Result<JobOutput, JobFailure> {
-        // Scored statistics stay on disk until the job has ended, so that running it again costs no forward pass.
+        // Scored statistics stay on disk until the job has ended, so that scoring the windows again costs no forward pass.
         let _hold = self.scorer.engine().hold_statistics(job.is_resumed());
         let scorer = self.scorer.called_by(job.owner());
         let target = WindowScorer::open(&scorer, &job.request.model).await?;
@@ -77,12 +77,15 @@ impl JobRequest for MemorizationRequest {
         }
     }
 
-    /// Maximum number of windows of the report, and one for each text: a token has no fewer than one byte as a rule.
+    /// Maximum number of windows of the report, one for each text, and the tokens of continuations: a token has no fewer than one
+    /// byte as a rule.
     fn weight(&self, totals: &SampleTotals) -> Result<usize, JobError> {
         let control: usize = self.control.iter().map(|work| work.text.len()).sum();
         let bytes = usize::try_from(totals.text_bytes).unwrap_or(usize::MAX).saturating_add(control);
         let windows = (bytes / self.windows.stride.max(1)).min(MOST_WINDOWS);
-        Ok(windows.saturating_add(totals.samples).saturating_add(self.control.len()))
+        let texts = totals.samples.saturating_add(self.control.len());
+        let written = self.continuation.map_or(0, |settings| settings.tokens.saturating_mul(texts));
+        Ok(windows.saturating_add(texts).saturating_add(written))
     }
 }
 

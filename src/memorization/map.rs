@@ -1,12 +1,11 @@
 //! The windows of a report as rows along its texts.
 
-use super::extraction::{ExtractionWindow, TextExtraction};
-use super::report::MemorizationReport;
+use super::extraction::ExtractionWindow;
 use super::request::WindowShape;
 use crate::datasets::SampleId;
 use crate::wire::inert;
 use serde::{Deserialize, Serialize};
-use std::io::{self, Write};
+use std::io;
 use utoipa::ToSchema;
 
 /// Names of the columns of CSV: the fields of a row, in order.
@@ -35,9 +34,32 @@ pub enum MapFormat {
 #[derive(Debug, Deserialize)]
 pub struct MapSource {
     windows: WindowShape,
-    texts: Vec<TextExtraction>,
+    texts: Vec<MappedText>,
     #[serde(default)]
-    control: Option<Vec<TextExtraction>>,
+    control: Vec<MappedText>,
+}
+
+#[derive(Debug, Deserialize)]
+struct MappedText {
+    index: usize,
+    #[serde(default)]
+    id: Option<SampleId>,
+    #[serde(default)]
+    longest_run: Option<RunPlace>,
+    windows: Vec<ExtractionWindow>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RunPlace {
+    start: usize,
+    end: usize,
+}
+
+/// Place of a row: the index of a text, those of the control behind the others, and that of its window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowPlace {
+    text: usize,
+    window: usize,
 }
 
 /// A window of a text, as a row of the map.
@@ -68,29 +90,26 @@ pub struct MapWindow {
 }
 
 impl MapSource {
-    /// The windows of the texts and then those of the control, in order.
-    pub fn windows(&self) -> impl Iterator<Item = MapWindow> {
-        windows(&self.texts, self.control.as_deref(), self.windows.prefix)
+    /// The parts of a report that is JSON.
+    ///
+    /// # Errors
+    /// Where it is no report.
+    pub fn parse(report: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(report)
     }
-}
 
-impl MemorizationReport {
-    /// The windows of the texts and then those of the control, in order.
-    pub fn map(&self) -> impl Iterator<Item = MapWindow> {
-        windows(&self.texts, self.control.as_deref(), self.windows.prefix)
+    /// The rows from this place on, each with the place of the next one: the windows of the texts and then those of the control.
+    pub fn rows(&self, first: RowPlace) -> impl Iterator<Item = (MapWindow, RowPlace)> {
+        let (prefix, texts) = (self.windows.prefix, self.texts.len());
+        let all = self.texts.iter().chain(&self.control).enumerate().skip(first.text);
+        all.flat_map(move |(place, text)| {
+            let skipped = if place == first.text { first.window } else { 0 };
+            text.windows.iter().enumerate().skip(skipped).map(move |(window, numbers)| {
+                let next = RowPlace { text: place, window: window + 1 };
+                (MapWindow::new(place >= texts, text, numbers, prefix), next)
+            })
+        })
     }
-}
-
-fn windows<'a>(
-    texts: &'a [TextExtraction],
-    control: Option<&'a [TextExtraction]>,
-    prefix: usize,
-) -> impl Iterator<Item = MapWindow> + use<'a> {
-    let control = control.unwrap_or_default().iter().map(|text| (true, text));
-    let texts = texts.iter().map(|text| (false, text)).chain(control);
-    texts.flat_map(move |(control, text)| {
-        text.windows.iter().map(move |window| MapWindow::new(control, text, window, prefix))
-    })
 }
 
 impl MapFormat {
@@ -103,26 +122,23 @@ impl MapFormat {
         }
     }
 
-    /// Writes some rows, one a line.
+    /// A row as a line.
     ///
     /// # Errors
-    /// Those of `out`.
-    pub fn write(self, rows: impl Iterator<Item = MapWindow>, mut out: impl Write) -> io::Result<()> {
+    /// Where it cannot be written as text, which no row is known to do.
+    pub fn line(self, row: MapWindow) -> io::Result<Vec<u8>> {
         match self {
             Self::Ndjson => {
-                for row in rows {
-                    serde_json::to_writer(&mut out, &row)?;
-                    out.write_all(b"\n")?;
-                }
+                let mut line = serde_json::to_vec(&row)?;
+                line.push(b'\n');
+                Ok(line)
             }
             Self::Csv => {
-                let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(&mut out);
-                for row in rows {
-                    writer.serialize(row.inert())?;
-                }
+                let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+                writer.serialize(row.inert())?;
+                writer.into_inner().map_err(|error| error.into_error())
             }
         }
-        out.flush()
     }
 }
 
@@ -136,7 +152,7 @@ impl MapWindow {
         Self { id, ..self }
     }
 
-    fn new(control: bool, text: &TextExtraction, window: &ExtractionWindow, prefix: usize) -> Self {
+    fn new(control: bool, text: &MappedText, window: &ExtractionWindow, prefix: usize) -> Self {
         let ExtractionWindow { start, suffix_start, end, given, log_p, greedy, tries_for_half } = *window;
         let run = text.longest_run.as_ref();
         Self {
@@ -179,15 +195,22 @@ mod tests {
             "texts": [text(0, vec![window(0, None), window(3, Some(8)), window(7, None)])],
             "control": [text(0, vec![window(2, None)])],
         });
-        let source: MapSource = serde_json::from_value(report).unwrap();
-        let rows: Vec<_> =
-            source.windows().map(|row| (row.control, row.start, row.given, row.in_longest_run)).collect();
+        let source = MapSource::parse(&report.to_string()).unwrap();
+        let rows = |first| {
+            let rows = source.rows(first).map(|(row, _)| (row.control, row.start, row.given, row.in_longest_run));
+            rows.collect::<Vec<_>>()
+        };
         // Suffixes are 5 to 9, 8 to 12, 12 to 16 and 7 to 11; the run is 9 to 12.
-        assert_eq!(rows, [(false, 0, 5, false), (false, 3, 8, true), (false, 7, 5, false), (true, 2, 5, true)]);
+        let all = [(false, 0, 5, false), (false, 3, 8, true), (false, 7, 5, false), (true, 2, 5, true)];
+        assert_eq!(rows(RowPlace::default()), all);
+        let mut place = RowPlace::default();
+        for left in (0..4).rev() {
+            place = source.rows(place).next().unwrap().1;
+            assert_eq!(rows(place), all[4 - left..]);
+        }
         let written = |format: MapFormat| {
-            let mut out = format.header().into_bytes();
-            format.write(source.windows().take(2), &mut out).unwrap();
-            String::from_utf8(out).unwrap()
+            let lines = source.rows(RowPlace::default()).take(2).map(|(row, _)| format.line(row).unwrap());
+            format.header() + &String::from_utf8(lines.collect::<Vec<_>>().concat()).unwrap()
         };
         assert_eq!(
             written(MapFormat::Csv),

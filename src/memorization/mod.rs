@@ -1,9 +1,9 @@
 //! Extraction evidence: how likely a model is to complete windows of a text word by word, beside a text that it cannot have seen.
 //!
-//! [`run`] measures texts; the command line calls it. [`MemorizationKind`] runs the jobs of a service. Windows and
-//! the passes that they share are laid out in `passes.rs`; the numbers of a window, and the coverage of a text by its windows, are
-//! computed in `extraction.rs`; the place of a text among known works in
-//! `known_works.rs`; greedy continuations in `continuation.rs`.
+//! [`run`] measures texts; the command line calls it. [`MemorizationKind`] runs the jobs of a service. Windows and the
+//! passes that they share are laid out in `passes.rs`; the numbers of a window, and the coverage of a text by its windows, are
+//! computed in `extraction.rs`, the place of a text among known works in `known_works.rs`, and greedy continuations are compared
+//! with their text in `continuation.rs`.
 
 mod continuation;
 mod error;
@@ -24,7 +24,7 @@ pub use extraction::{ExtractionWindow, LEAST_PROBABILITY, TextExtraction};
 pub use greedy_run::GreedyRun;
 pub use jobs::{MemorizationKind, MemorizationSubject};
 pub use known_works::KnownWorks;
-pub use map::{MapFormat, MapSource, MapWindow};
+pub use map::{MapFormat, MapSource, MapWindow, RowPlace};
 pub use passes::PassCost;
 pub use report::{ExtractionSummaries, ExtractionSummary, MemorizationReport};
 pub use request::{MOST_TEXTS, MemorizationRequest, WindowPasses, WindowShape, WorkText};

@@ -1,19 +1,19 @@
 //! Windows of a text and the passes that score them.
 //!
 //! A window is a prefix and a suffix. Windows that begin within the prefix of another share its pass: their suffixes are scored
-//! after their own prefix and what the pass has before it, so that a pass of `prefix + suffix` tokens and some more scores several.
+//! after their own prefix and the tokens that the pass has before it, fewer than `prefix`.
 
 use super::request::{WindowPasses, WindowShape};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use utoipa::ToSchema;
 
-/// Forward passes that a job takes.
+/// Forward passes that score the windows of a job; continuations take passes of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PassCost {
     /// Maximum number of windows of a pass.
     pub windows_per_pass: usize,
-    /// Forward passes of all texts, including the control's.
+    /// Passes of all texts, including the control's.
     pub passes: usize,
     /// Tokens of these passes, including those that the tokenizer puts before a text.
     pub tokens: usize,
@@ -38,7 +38,7 @@ impl PassLayout {
         let WindowShape { prefix, stride, passes, .. } = windows;
         let room = longest.saturating_sub(windows.tokens().saturating_add(specials));
         let windows_per_pass = match passes {
-            WindowPasses::Shared => (prefix / stride.max(1)).min(room / stride.max(1) + 1).max(1),
+            WindowPasses::Shared => prefix.div_ceil(stride.max(1)).min(room / stride.max(1) + 1).max(1),
             WindowPasses::Separate => 1,
         };
         Self { windows, windows_per_pass, specials }
@@ -96,7 +96,7 @@ mod tests {
         // One window takes 101 tokens, each further one 10.
         assert_eq!([90, 101, 110, 111, 121, 141, 1_000].map(windows), [1, 1, 1, 2, 3, 5, 5]);
         let far_apart = |stride| PassLayout::new(shape(50, 50, stride), 0, 1_000).windows_per_pass;
-        assert_eq!([25, 26, 50, 51, 200].map(far_apart), [2, 1, 1, 1, 1]);
+        assert_eq!([24, 25, 26, 49, 50, 51, 200].map(far_apart), [3, 2, 2, 2, 1, 1, 1]);
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
                 prop_assert_eq!(pass.len(), prefix + suffix + (count - 1) * stride);
                 starts.extend((0..count).map(|window| pass.start + window * stride));
             }
-            let expected: Vec<usize> = windows.windows(0..tokens).map(|window| window.start).collect();
+            let expected: Vec<usize> = (0..windows.count(tokens)).map(|window| window * stride).collect();
             prop_assert_eq!(starts, expected);
         }
     }

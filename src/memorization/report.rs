@@ -1,6 +1,6 @@
 //! Report of a memorization job.
 
-use super::continuation::ContinuationSettings;
+use super::continuation::{ContinuationSettings, SeedPassage, TextContinuation};
 use super::extraction::{LEAST_PROBABILITY, TextExtraction, covered_characters, share, tries_for_half};
 use super::known_works::KnownWorks;
 use super::passes::PassCost;
@@ -60,7 +60,8 @@ impl MemorizationReport {
         control: Option<Vec<TextExtraction>>,
     ) -> Self {
         let MemorizationRequest { windows, continuation, .. } = *request;
-        let known_works = KnownWorks::compare(&mut texts, control.as_deref().unwrap_or_default(), windows);
+        let known_works =
+            KnownWorks::compare(&mut texts, control.as_deref().unwrap_or_default(), windows, cost.windows_per_pass);
         let (of_texts, of_control) = (ExtractionSummary::new(&texts), control.as_deref().map(ExtractionSummary::new));
         let mut reading = reading(&of_texts, of_control.as_ref(), windows);
         for sentence in known_works
@@ -159,32 +160,40 @@ pub fn reading(texts: &ExtractionSummary, control: Option<&ExtractionSummary>, s
     format!("{begin} {compared} {absence}")
 }
 
-/// What the p-values of texts test, and what they assume.
+/// States the test behind the p-values of texts, and its assumption.
 fn standing(known: KnownWorks) -> String {
     let KnownWorks { works, windows_per_work, smallest_p_value } = known;
+    let smallest =
+        if smallest_p_value < 1e-4 { format!("{smallest_p_value:.1e}") } else { format!("{smallest_p_value:.4}") };
     format!(
-        "The p-value of a text is the share of works, the text and {}, whose most probable window, out of {windows_per_work}, is at \
-         least as probable as the text's; it cannot be below {smallest_p_value:.4}. It holds for each text alone, and if the text, had \
-         the model not seen it, would be a work like those.",
-        number_of(works, "work") + " of the control"
+        "The p-value of a text is the share of works, the text and {} of the control, whose most probable window, out of {}, is at \
+         least as probable as the text's; it cannot be below {smallest}. It holds for each text alone, and if the text, had the model \
+         not seen it, would be a work like those.",
+        number_of(works, "work"),
+        number_of(windows_per_work, "window"),
     )
 }
 
-/// How many texts come back when they are continued greedily.
+/// Counts the texts that come back when they are continued greedily, among those that are long enough to.
 fn continued(settings: ContinuationSettings, texts: &[TextExtraction], control: Option<&[TextExtraction]>) -> String {
+    let ContinuationSettings { tokens, least_words, seed } = settings;
     let counts = |texts: &[TextExtraction]| {
-        let continuations = || texts.iter().filter_map(|text| text.continuation.as_ref());
+        let long_enough = |continuation: &&TextContinuation| continuation.following_words >= least_words;
+        let continuations = || texts.iter().filter_map(|text| text.continuation.as_ref()).filter(long_enough);
         let returned = continuations().filter(|continuation| continuation.matching_words > 0).count();
         format!("{returned} of {}", continuations().count())
     };
-    let ContinuationSettings { tokens, least_words, .. } = settings;
+    let (tokens, words) = (number_of(tokens, "token"), number_of(least_words, "word"));
     let begin = format!(
-        "Continued greedily by up to {}, {} texts come back near-verbatim for {} or more",
-        number_of(tokens, "token"),
-        counts(texts),
-        number_of(least_words, "word"),
+        "Continued greedily by up to {tokens}, {} texts with at least {words} behind the seed passage come back near-verbatim",
+        counts(texts)
     );
-    control.map_or_else(|| format!("{begin}."), |control| format!("{begin}; of the control {}.", counts(control)))
+    let Some(control) = control else { return format!("{begin}.") };
+    let caveat = match seed {
+        SeedPassage::MostProbable => " Longer texts have more windows to be continued from.",
+        SeedPassage::Start => "",
+    };
+    format!("{begin}; of the control {}.{caveat}", counts(control))
 }
 
 /// Describes how much is completed; `None` without windows.

@@ -1,11 +1,10 @@
 //! Request for a memorization job, as data.
 
-use super::continuation::{ContinuationSettings, MOST_CONTINUED};
+use super::continuation::ContinuationSettings;
 use crate::datasets::SampleId;
 use crate::datasets::SampleTotals;
 use mia::methods::Fault;
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 use strum::{EnumString, VariantNames};
 use utoipa::ToSchema;
 
@@ -50,7 +49,7 @@ pub struct WindowShape {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum WindowPasses {
-    /// Windows that begin within the prefix of another share its pass, and are given up to twice `prefix` tokens.
+    /// Windows that begin within the prefix of another share its pass, and are given fewer than twice `prefix` tokens.
     #[default]
     Shared,
     /// Each window is a pass of its own, and is given exactly `prefix` tokens.
@@ -95,8 +94,8 @@ impl MemorizationRequest {
             Some("there are no texts; a memorization job takes at least one".to_owned())
         } else if all > MOST_TEXTS {
             Some(format!("there are {all} texts, those of the control included; the limit of a job is {MOST_TEXTS}"))
-        } else if self.continuation.is_some() && all > MOST_CONTINUED {
-            Some(format!("there are {all} texts, those of the control included; {MOST_CONTINUED} can be continued"))
+        } else if let Some(fault) = self.continuation.and_then(|settings| settings.texts_fault(all)) {
+            Some(fault)
         } else {
             None
         }
@@ -113,12 +112,6 @@ impl WindowShape {
     #[must_use]
     pub fn count(&self, tokens: usize) -> usize {
         tokens.checked_sub(self.tokens()).map_or(0, |room| room / self.stride.max(1) + 1)
-    }
-
-    /// The windows over these tokens, each a stride after the one before.
-    pub fn windows(&self, tokens: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
-        let (count, length, stride) = (self.count(tokens.len()), self.tokens(), self.stride);
-        (0..count).map(move |window| tokens.start + window * stride).map(move |start| start..start + length)
     }
 }
 
@@ -139,20 +132,8 @@ mod tests {
     }
 
     #[test]
-    fn windows_move_by_the_stride_and_end_within_the_text() {
-        let shape = WindowShape { prefix: 3, suffix: 2, stride: 4, ..WindowShape::default() };
-        let windows = |tokens| shape.windows(tokens).map(|window| (window.start, window.end)).collect::<Vec<_>>();
-        assert!(windows(0..4).is_empty());
-        assert_eq!(windows(0..5), [(0, 5)]);
-        assert_eq!(windows(0..8), [(0, 5)]);
-        assert_eq!(windows(0..9), [(0, 5), (4, 9)]);
-        assert_eq!(windows(1..14), [(1, 6), (5, 10), (9, 14)]);
-        assert_eq!(shape.count(13), 3);
-        assert_eq!(WindowShape { prefix: usize::MAX, suffix: 2, stride: 1, ..shape }.count(100), 0);
-    }
-
-    #[test]
     fn a_window_of_the_default_shape_begins_every_ten_tokens() {
         assert_eq!([99, 100, 109, 110, 1_000].map(|tokens| WindowShape::default().count(tokens)), [0, 1, 1, 2, 91]);
+        assert_eq!(WindowShape { prefix: usize::MAX, ..WindowShape::default() }.count(100), 0);
     }
 }

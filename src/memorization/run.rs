@@ -1,7 +1,8 @@
 //! Measurement of texts: every pass through the model, then the report. The service and the command line share it.
 
+use super::continuation::{ContinuationSettings, Seed};
 use super::error::MemorizationError;
-use super::extraction::{TextExtraction, WindowPlace, is_greedy};
+use super::extraction::{TextExtraction, WindowPlace, end, is_greedy, start};
 use super::greedy_run::{GreedyRun, RunFinder};
 use super::passes::{PassCost, PassLayout};
 use super::report::MemorizationReport;
@@ -16,10 +17,10 @@ use futures::{Stream, StreamExt, TryStreamExt, stream};
 use lm::tokenizer::Encoded;
 use mia::texts::TextDigest;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 const TOKENIZED_AT_ONCE: usize = 16;
+const CONTINUED_AT_ONCE: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemorizationProgress {
@@ -32,7 +33,8 @@ pub struct MemorizationProgress {
 }
 
 /// Measures these texts and those of the control, and tells `progress` how far it is. Dropping the future ends it at once, and
-/// running the request again gives the same report: what was scored before comes from the cache of statistics.
+/// running the request again gives the same report: windows that were scored before come from the cache of statistics. Continuations
+/// are written again.
 ///
 /// # Errors
 /// [`MemorizationError`]; what is wrong with one text is part of the report.
@@ -61,9 +63,7 @@ pub async fn run(
     while let Some(outcome) = outcomes.try_next().await? {
         match outcome {
             (WorkStep::Text(text), _) => {
-                if let Some(text) = current.replace(text) {
-                    texts.push(finished(*text, request, target).await?);
-                }
+                texts.extend(current.replace(text).map(|text| text.finish(request.run_text)));
                 done.texts = texts.len();
             }
             (WorkStep::Pass(pass), stats) => {
@@ -75,32 +75,15 @@ pub async fn run(
         }
         progress(done);
     }
-    if let Some(text) = current {
-        texts.push(finished(*text, request, target).await?);
+    texts.extend(current.map(|text| text.finish(request.run_text)));
+    if let Some(settings) = request.continuation {
+        // Only now: passes that are not polled would hold the room that continuations wait for.
+        works.continue_texts(settings, target, &mut texts).await?;
     }
     progress(MemorizationProgress { texts: texts.len(), ..done });
     let control = texts.split_off(texts.len() - request.control.len().min(texts.len()));
     let control = (!request.control.is_empty()).then_some(control);
     Ok(MemorizationReport::new(target.info.clone(), request, done.cost, texts, control))
-}
-
-/// The text with all that its windows amount to, and continued where the request asks for it.
-async fn finished(
-    measured: MeasuredText,
-    request: &MemorizationRequest,
-    target: &WindowScorer<'_>,
-) -> Result<TextExtraction, MemorizationError> {
-    let (text, encoded) = (Arc::clone(&measured.text), measured.encoded.clone());
-    let extraction = measured.finish(request.run_text);
-    let seed = request
-        .continuation
-        .zip(encoded)
-        .and_then(|(settings, encoded)| Some((settings, settings.seed(&extraction, &encoded, request.windows)?)));
-    let continuation = match seed {
-        Some((settings, seed)) => Some(target.continued(settings, seed, text).await?),
-        None => None,
-    };
-    Ok(TextExtraction { continuation, ..extraction })
 }
 
 /// The texts of a request, and then those of its control.
@@ -118,11 +101,14 @@ impl Works<'_> {
         texts.chain(stream::iter(self.request.control.iter().cloned().enumerate().map(Ok)))
     }
 
-    /// Refuses a control that has one of the texts.
+    /// Refuses a control that has one of the texts, or a text twice.
     async fn check_control(&self) -> Result<(), MemorizationError> {
-        let control = self.request.control.iter().enumerate();
-        let control: HashMap<TextDigest, usize> =
-            control.map(|(index, work)| (TextDigest::new(&work.text), index)).collect();
+        let mut control: HashMap<TextDigest, usize> = HashMap::new();
+        for (second, work) in self.request.control.iter().enumerate() {
+            if let Some(first) = control.insert(TextDigest::new(&work.text), second) {
+                return Err(MemorizationError::SameControl { first, second });
+            }
+        }
         if control.is_empty() {
             return Ok(());
         }
@@ -160,6 +146,28 @@ impl Works<'_> {
         }
         count.cost.passes_over_texts = count.cost.tokens as f64 / all.max(1) as f64;
         Ok(count)
+    }
+
+    /// Continues each text that has windows.
+    async fn continue_texts(
+        &self,
+        settings: ContinuationSettings,
+        target: &WindowScorer<'_>,
+        texts: &mut [TextExtraction],
+    ) -> Result<(), MemorizationError> {
+        let windows: Vec<Option<usize>> = texts.iter().map(|text| settings.seed_window(text)).collect();
+        let shape = self.layout.windows;
+        let continued = self.all().zip(stream::iter(windows)).map(|(work, window)| async move {
+            let text: Arc<str> = work?.1.text.into();
+            let Some(window) = window else { return Ok(None) };
+            let Ok(encoded) = target.encode(Arc::clone(&text)).await? else { return Ok(None) };
+            target.continued(settings, Seed::new(&encoded, window, shape), text).await.map(Some)
+        });
+        let mut continued = std::pin::pin!(continued.buffered(CONTINUED_AT_ONCE));
+        for text in texts {
+            text.continuation = continued.try_next().await?.flatten();
+        }
+        Ok(())
     }
 
     /// Everything there is to do, in order.
@@ -241,10 +249,8 @@ impl MeasuredText {
         let stats = &stats[stats.len().saturating_sub(predicted)..];
         for window in 0..pass.windows {
             let start = pass.start + window * stride;
-            let characters = characters(&offsets[start..start + prefix + suffix]);
-            let suffix_start = self::characters(&offsets[start + prefix..start + prefix + suffix]).start;
             let given = (window > 0).then_some(prefix + window * stride);
-            let place = WindowPlace { start: characters.start, suffix_start, end: characters.end, given };
+            let place = WindowPlace { given, ..WindowPlace::new(&offsets[start..], shape) };
             self.extraction.add(place, &stats[window * stride..window * stride + suffix]);
         }
         for (token, stats) in (pass.start + prefix..).zip(stats) {
@@ -256,7 +262,9 @@ impl MeasuredText {
     fn finish(self, run_text: bool) -> TextExtraction {
         let run = self.runs.longest().zip(self.encoded).filter(|_| self.extraction.error.is_none());
         let longest_run = run.map(|(tokens, encoded)| {
-            let Range { start, end } = characters(&encoded.offsets[encoded.text()][tokens.clone()]);
+            let offsets = &encoded.offsets[encoded.text()][tokens.clone()];
+            let end = end(offsets).unwrap_or(0);
+            let start = start(offsets).unwrap_or(end);
             let text = || self.text.chars().skip(start).take(end - start).collect();
             GreedyRun { start, end, tokens: tokens.len(), text: run_text.then(text) }
         });
@@ -268,13 +276,6 @@ fn too_short(tokens: usize, WindowShape { prefix, suffix, .. }: WindowShape) -> 
     let tokens = number_of(tokens, "token");
     let detail = format!("the text has {tokens}; a window takes {prefix} for the prefix and {suffix} to follow");
     TextError::whole("too_short", detail)
-}
-
-/// The characters that tokens stand for, from the first to the last; tokens that stand for none have no place.
-fn characters(offsets: &[(usize, usize)]) -> Range<usize> {
-    let mut placed = offsets.iter().filter(|(start, end)| start < end);
-    let Some(&(start, end)) = placed.next() else { return 0..0 };
-    start..placed.next_back().map_or(end, |&(_, end)| end)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::engine::{EngineError, Stats};
 use crate::pool::ModelInfo;
 use crate::retry::until_final;
 use crate::scorer::{Bound, Overflow, Plan, Scorer, ScorerError, TextError};
+use lm::models::Continuation;
 use lm::tokenizer::Encoded;
 use std::sync::Arc;
 
@@ -46,8 +47,12 @@ impl<'a> WindowScorer<'a> {
         if let Some(fault) = self.bound.length_fault(request.windows.tokens().saturating_add(specials)) {
             return Err(MemorizationError::WindowTooLong { prefix, suffix, fault });
         }
-        if let Some(settings) = request.continuation {
-            self.scorer.check_continuation(&self.bound, prefix + specials, settings.tokens)?;
+        if let Some(ContinuationSettings { tokens, .. }) = request.continuation {
+            let given = prefix + specials;
+            if let Some(fault) = self.bound.length_fault(given.saturating_add(tokens.saturating_sub(1))) {
+                return Err(MemorizationError::ContinuationTooLong { prefix, tokens, fault });
+            }
+            self.scorer.check_continuation(&self.bound, given, tokens)?;
         }
         Ok(PassLayout::new(request.windows, specials, self.bound.longest()))
     }
@@ -77,15 +82,24 @@ impl<'a> WindowScorer<'a> {
         text: Arc<str>,
     ) -> Result<TextContinuation, MemorizationError> {
         let (ids, rest, wanted) = (&seed.ids, &seed.rest, settings.tokens);
-        let continuation = match self.scorer.continue_ids(&self.bound, ids, rest, wanted).await {
+        let continued = match self.scorer.continue_ids(&self.bound, ids, rest, wanted).await {
             Err(error) if is_asked_again(&error) => {
                 let again =
                     || async { Ok(self.scorer.continue_ids(&*self.bind_anew().await?, ids, rest, wanted).await?) };
-                until_final(MemorizationError::is_retryable, again).await?
+                until_final(MemorizationError::is_retryable, again).await
             }
-            continued => continued?,
+            continued => continued.map_err(MemorizationError::from),
         };
-        let written = self.scorer.continuation_text(&self.bound, ids, &continuation).await?;
+        let (continuation, written) = match continued {
+            Ok(continuation) => {
+                let written = self.scorer.continuation_text(&self.bound, ids, &continuation).await?;
+                (continuation, written)
+            }
+            Err(MemorizationError::Scorer(error @ ScorerError::Failed(EngineError::ModelFailed(_)))) => {
+                (Continuation::default(), Err(TextError::whole("model_failed", error.to_string())))
+            }
+            Err(error) => return Err(error),
+        };
         let compare = move || settings.compare(&text, &seed, &continuation, written);
         Ok(self.scorer.workers().run(compare).await?)
     }
@@ -93,9 +107,10 @@ impl<'a> WindowScorer<'a> {
     /// The model opened anew: this fails if it is another one now.
     async fn bind_anew(&self) -> Result<Arc<Bound>, MemorizationError> {
         let bound = self.scorer.bind(&self.plan).await?;
-        match bound.changed_since(&self.bound) {
-            Some(_) => Err(MemorizationError::ModelChanged(self.plan.model.clone())),
-            None => Ok(bound),
+        let ends = |bound: &Bound| bound.models[0].ends.clone();
+        match bound.changed_since(&self.bound).is_some() || ends(&bound) != ends(&self.bound) {
+            true => Err(MemorizationError::ModelChanged(self.plan.model.clone())),
+            false => Ok(bound),
         }
     }
 }

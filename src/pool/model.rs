@@ -88,9 +88,8 @@ pub struct Model {
     pub longest: usize,
     /// Outputs of the head; every id below is one of its tokens.
     pub vocab_size: usize,
-    /// The ids that end a text which it writes; `None` if it continues no texts, as a masked model or one behind a server that
-    /// only scores.
-    pub ends: Option<Arc<[u32]>>,
+    /// The ids that end a text which it writes, or why it continues no texts.
+    pub ends: Result<Arc<[u32]>, String>,
     /// True if it is a masked model, which makes neighbours, instead of a causal one, which scores texts.
     pub masked: bool,
     /// Word information from the tokenizer of a masked model.
@@ -208,7 +207,7 @@ impl Model {
             context: checkpoint.context(),
             longest: longest(checkpoint.context(), room, &*one_text),
             vocab_size: checkpoint.vocab_size(),
-            ends: (!checkpoint.is_masked()).then(|| Arc::clone(checkpoint.ends())),
+            ends: checkpoint.ends().clone(),
             masked: checkpoint.is_masked(),
             words,
             architecture: Some(checkpoint.model_type()),

@@ -27,7 +27,10 @@ impl Model {
         let description = describe(source)?;
         let vocab_size = description.vocab_size;
         let read = || -> Result<_, OpenError> {
-            let ends = source.continues_texts().then(|| end_tokens(&files)).transpose()?;
+            let ends = match source.continues_texts() {
+                true => end_tokens(&files).map_err(|error| error.to_string()),
+                false => Err("its server gives statistics alone; run it here or behind vLLM".to_owned()),
+            };
             let tokenizer = open_tokenizer(&files, vocab_size.unwrap_or(usize::MAX))?;
             Ok((tokenizer, ends, open_chat_template(&files)))
         };

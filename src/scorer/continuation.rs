@@ -66,11 +66,7 @@ fn check(model: &Model, given: usize, wanted: usize) -> Result<Arc<[u32]>, Score
     if model.masked {
         return Err(ScorerError::Masked(model.id().to_owned()));
     }
-    let Some(ends) = &model.ends else {
-        let kind = model.info.backend.as_ref().map_or("a server", |backend| backend.kind.as_str());
-        let reason = format!("it is served by `{kind}`, which gives statistics alone; run it here or behind vLLM");
-        return Err(refused(reason));
-    };
+    let ends = model.ends.as_ref().map_err(|reason| refused(reason.clone()))?;
     if given == 0 {
         return Err(refused("it has no tokens to begin with".to_owned()));
     }

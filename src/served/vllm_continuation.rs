@@ -84,7 +84,7 @@ struct GreedyChoice {
 }
 
 impl GreedyAnswer {
-    /// The continuations in the order of the request's prompts. Every field that is read is checked.
+    /// The continuations in the order of the request's prompts.
     pub fn continuations(mut self, request: &GreedyRequest) -> Result<Vec<Continuation>, String> {
         if self.choices.len() != request.prompt.len() {
             return Err(format!("{} choices for {} prompts", self.choices.len(), request.prompt.len()));
@@ -111,8 +111,8 @@ impl GreedyChoice {
             Some("length") => Ending::Length,
             reason => return Err(format!("its `finish_reason` is {reason:?}, neither `stop` nor `length`")),
         };
-        let is_whole = if ended == Ending::Length { ids.len() == request.max_tokens } else { true };
-        if !is_whole || ids.len() > request.max_tokens {
+        let is_whole = ended == Ending::EndToken || ids.len() == request.max_tokens;
+        if !is_whole || ids.is_empty() || ids.len() > request.max_tokens {
             return Err(format!("{} token ids where {} were wanted", ids.len(), request.max_tokens));
         }
         let behind_end = ids.iter().rev().skip(1).any(|id| request.stop_token_ids.contains(id));

@@ -294,7 +294,7 @@ fn memorization_looks_at_files_of_samples_and_of_plain_text() {
         (&report["summary"]["known_works"]["smallest_p_value"], piped["texts"][0].get("p_value")),
         (&json!(0.5), None)
     );
-    let passes = "windows; forward passes take ";
+    let passes = "windows, scored in passes of ";
     assert!(String::from_utf8_lossy(&output.stderr).lines().any(|line| line.contains(passes)), "{}", stderr(&output));
     let map = directory.path().join("map.csv").display().to_string();
     let flags = ["--map", &map, "--run-text", "--passes", "separate", "--continue", "12", "--least-words", "2"];
@@ -322,7 +322,7 @@ fn memorization_looks_at_files_of_samples_and_of_plain_text() {
         (vec!["memorization", &samples, "--stride", "0"], "--stride: 0 tokens, expected at least 1"),
         (vec!["memorization", &samples, "--prefix", "500"], "the context of model `demo` is"),
         (vec!["memorization", &samples, "--control", &samples], "text 0 of the control is also text 0"),
-        (vec!["memorization", &samples, "--continue", "0"], "--continue: 0 is outside 1 to 100000"),
+        (vec!["memorization", &samples, "--continue", "0"], "--continue: 0 is outside 1 to 10000"),
         (vec!["memorization", &samples, "--least-words", "3"], "--continue <TOKENS>"),
         (vec!["memorization", &samples, "--map", "map.xlsx"], "expected a file that ends in .csv, .ndjson or .jsonl"),
         (vec!["memorization", &samples, "--map", "/nowhere/map.csv"], "cannot write /nowhere/map.csv"),

@@ -220,13 +220,17 @@ async fn a_text_stands_among_the_works_of_the_control() {
     let found = results(&app, &body).await;
     let known = &found["summary"]["known_works"];
     assert_eq!((&known["works"], &known["smallest_p_value"]), (&json!(28), &json!(1.0 / 29.0)));
-    // Every third window is disjoint from the one before; as many count as the shortest text has.
-    let disjoint = |text: &Value| text["windows"].as_array().unwrap().len().div_ceil(3);
+    // Every third window is disjoint from the one before, and every second one begins a pass; as many count as the shortest text has.
+    let disjoint = |text: &Value| text["windows"].as_array().unwrap().len().div_ceil(4);
     let everything = || ["texts", "control"].iter().flat_map(|list| found[list].as_array().unwrap());
     let count = everything().map(disjoint).min().unwrap();
     assert_eq!(known["windows_per_work"], count);
     let largest = |text: &Value| {
-        let log_p = |window: usize| text["windows"][window * disjoint(text) / count * 3]["log_p"].as_f64().unwrap();
+        let log_p = |window: usize| {
+            let window = &text["windows"][(2 * window + 1) * disjoint(text) / (2 * count) * 4];
+            assert!(window.get("given").is_none());
+            window["log_p"].as_f64().unwrap()
+        };
         (0..count).map(log_p).fold(f64::NEG_INFINITY, f64::max)
     };
     let known: Vec<f64> = found["control"].as_array().unwrap().iter().map(largest).collect();
@@ -267,7 +271,12 @@ async fn a_text_is_continued_greedily_from_a_window() {
     assert!(!continuation["blocks"].as_array().unwrap().is_empty(), "{continuation}");
     assert_eq!(found["control"][0]["continuation"]["tokens"], 30);
     let reading = found["summary"]["reading"].as_str().unwrap();
-    assert!(reading.contains("up to 30 tokens, 1 of 1 texts come back near-verbatim for 1 word or more"), "{reading}");
+    assert!(
+        reading.contains(
+            "up to 30 tokens, 1 of 1 texts with at least 1 word behind the seed passage come back near-verbatim; of"
+        ),
+        "{reading}"
+    );
     // A window whose suffix has so many tokens is greedy, and one with a token more is not.
     body["continuation"] = Value::Null;
     for (suffix, greedy) in [(verbatim, true), (verbatim + 1, false)] {
@@ -281,6 +290,22 @@ async fn a_text_is_continued_greedily_from_a_window() {
     assert_eq!(found["texts"][0]["continuation"]["seed_start"], 0);
     assert!(found["texts"][1].get("continuation").is_none());
     assert_eq!(found["continuation"], json!({ "tokens": 200, "seed": "most_probable", "least_words": 100 }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_of_more_passes_than_run_at_once_are_continued() {
+    let app = app().await;
+    let all: Vec<String> = texts(160).iter().map(|text| text["text"].as_str().unwrap().to_owned()).collect();
+    let (one, other) = all.split_at(80);
+    let body = json!({
+        "model": "demo", "texts": [one.join(" "), other.join(" ")], "stride": 5, "prefix": 40, "suffix": 40, "passes": "separate",
+        "continuation": { "tokens": 5, "least_words": 2 },
+    });
+    let found = results(&app, &body).await;
+    assert!(found["cost"]["tokens"].as_u64().unwrap() > 2 * 8_192, "{}", found["cost"]);
+    for text in found["texts"].as_array().unwrap() {
+        assert_eq!(text["continuation"]["tokens"], 5);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -366,13 +391,22 @@ async fn what_cannot_be_looked_at_is_refused_by_name() {
         (
             json!({ "texts": [text], "continuation": { "tokens": 0 } }),
             "/continuation/tokens",
-            "0 is outside 1 to 100000",
+            "0 is outside 1 to 10000",
         ),
         (json!({ "texts": [text], "continuation": { "seed": "end" } }), "/continuation/seed", "unknown variant `end`"),
         (json!({ "texts": [text], "continuation": { "token": 3 } }), "/continuation/token", "unknown field"),
         // The last token runs through no pass.
-        (json!({ "texts": [text], "continuation": { "tokens": 80 } }), "/continuation", "129 tokens; the context"),
-        (json!({ "texts": vec!["a"; 1_001], "continuation": { "tokens": 9 } }), "/texts", "1000 can be continued"),
+        (
+            json!({ "texts": [text], "continuation": { "tokens": 80, "least_words": 9 } }),
+            "/continuation/tokens",
+            "129 tokens; the context",
+        ),
+        (
+            json!({ "texts": [text], "continuation": { "tokens": 80 } }),
+            "/continuation/least_words",
+            "100 is outside 1 to 80",
+        ),
+        (json!({ "texts": vec!["a"; 1_001], "continuation": {} }), "/texts", "writes 200200; the limit is 200000"),
         (json!({ "texts": [] }), "/texts", "there are no texts"),
         (json!({ "texts": [text], "control": [] }), "/control", "the list is empty"),
         (json!({}), "", "neither `texts` nor `dataset`"),
@@ -396,6 +430,9 @@ async fn what_cannot_be_looked_at_is_refused_by_name() {
     app.post("/v1/memorization", &json!({ "model": "absent", "texts": [text] })).await.problem(404);
     app.post("/v1/memorization", &json!({ "dataset": "sha256:00" })).await.problem(404);
     // Faults found in the texts fail the job.
+    let twice = submit(&app, &json!({ "texts": ["A."], "control": ["B.", "C.", "B."] }), None).await.ok();
+    let detail = twice["error"]["errors"][0]["detail"].as_str().unwrap();
+    assert_eq!(detail, "text 2 of the control is also text 0 of it; each work counts once");
     let same = submit(&app, &json!({ "texts": ["A.", text], "control": ["B.", "C.", text] }), None).await.ok();
     let detail = same["error"]["errors"][0]["detail"].as_str().unwrap();
     assert_eq!(detail, "text 2 of the control is also text 1 of those that it is to be compared with");

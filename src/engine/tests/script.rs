@@ -163,7 +163,7 @@ impl Script {
             context: Some(5000),
             longest: 5000,
             vocab_size: 100_000,
-            ends: model.ends.clone().filter(|_| !self.masked),
+            ends: model.ends.clone(),
             masked: self.masked,
             weight_bytes: self.weight_bytes,
             activation_bytes: Arc::new(move |tokens| per_token * tokens as u64),

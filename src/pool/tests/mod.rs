@@ -51,7 +51,7 @@ pub(crate) fn model(id: &str, digest: &str, devices: &[usize]) -> Model {
         context: None,
         longest: 1,
         vocab_size: 1,
-        ends: Some(Arc::new([])),
+        ends: Ok(Arc::new([])),
         masked: false,
         words: None,
         architecture: Some("test"),

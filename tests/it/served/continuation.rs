@@ -79,7 +79,7 @@ async fn an_engine_of_its_kind_behind_the_service_continues_nothing() {
     let bound = bound(&scorer, FRONT).await;
     let draft: Arc<[u32]> = [].into();
     let refused = scorer.continue_ids(&bound, &[10], &draft, 3).await.unwrap_err();
-    let detail = "model `front` cannot continue the text: it is served by `pdr-audit`, which gives statistics alone; run it \
+    let detail = "model `front` cannot continue the text: its server gives statistics alone; run it \
                   here or behind vLLM";
     assert_eq!(refused.to_string(), detail);
     assert!(!refused.is_retryable());

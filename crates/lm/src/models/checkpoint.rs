@@ -28,7 +28,7 @@ pub struct Checkpoint {
     pub description: ModelDescription,
     pub weights: Weights,
     config: FileBytes,
-    ends: Arc<[u32]>,
+    ends: Result<Arc<[u32]>, String>,
 }
 
 impl Checkpoint {
@@ -39,11 +39,16 @@ impl Checkpoint {
         let value: Value = serde_json::from_slice(&standard_json(&config)).map_err(|e| files.error(CONFIG, e))?;
         let object = value.as_object().ok_or_else(|| files.error(CONFIG, "expected a JSON object"))?;
         let description = read_config(object)?;
-        Ok(Self { description, weights: Weights::open(files)?, config, ends: end_tokens(files)? })
+        Ok(Self {
+            description,
+            weights: Weights::open(files)?,
+            config,
+            ends: end_tokens(files).map_err(|error| error.to_string()),
+        })
     }
 
-    /// The ids that end a text which the model writes.
-    pub fn ends(&self) -> &Arc<[u32]> {
+    /// The ids that end a text which the model writes, or why they are not known: scoring does without them.
+    pub fn ends(&self) -> &Result<Arc<[u32]>, String> {
         &self.ends
     }
 

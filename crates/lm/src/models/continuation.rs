@@ -63,6 +63,9 @@ impl GreedyPrompt {
     }
 }
 
+/// Maximum number of ids that one pass, or one request to a server, is asked for.
+const MOST_PER_PASS: usize = 256;
+
 /// The number of ids that must occur again in the reference for it to be the draft behind them.
 const RECENT: usize = 3;
 
@@ -107,7 +110,7 @@ impl GreedyDecoding {
 
     /// The next pass; `None` if the continuation is complete.
     pub fn next_prompt(&self) -> Option<GreedyPrompt> {
-        let most = self.wanted.saturating_sub(self.written().len());
+        let most = self.wanted.saturating_sub(self.written().len()).min(MOST_PER_PASS);
         if most == 0 || self.ended == Ending::EndToken {
             return None;
         }
