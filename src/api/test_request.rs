@@ -60,7 +60,8 @@ pub struct TestBody {
     /// Of `dataset`: id of a dataset that was uploaded, in place of both; its members are the suspects.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
     dataset: Option<Shaped<String>>,
-    /// Of `dataset`: the way texts of both lists are cut into passages, each of its `document`; they stay whole if left out.
+    /// The way texts of both lists of a test of kind `dataset` are cut into passages, each a text of its `document`; they stay whole if
+    /// left out.
     #[schema(value_type = Option<Cut>)]
     cut: Option<Shaped<Object<Cut>>>,
     /// Id of a model that has not seen the texts in question, which computes the same methods. If left out it is the configured

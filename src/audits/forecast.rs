@@ -21,7 +21,7 @@ pub struct Forecast {
     /// Works of the calibration, without those that are left out for text that they share; absent without a stored calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_works: Option<usize>,
-    /// The smallest p-value that so many known works allow; absent without them, and where they are too few for p-values.
+    /// The smallest p-value that the known works allow; absent without them, and where they are too few for p-values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_p: Option<f64>,
     /// The number of known works that a p-value of 0.01 takes; absent without a stored calibration.
@@ -78,7 +78,7 @@ impl WorkCounts {
     }
 }
 
-/// The smallest p-value that so many known works allow; `None` where they are too few for p-values.
+/// The smallest p-value that `known` works allow; `None` where they are too few for p-values.
 pub fn smallest_p(known: usize) -> Option<f64> {
     (known >= CalibrationScores::FEWEST).then(|| 1.0 / (known as f64 + 1.0))
 }
@@ -88,7 +88,7 @@ pub fn known_works_needed() -> usize {
     (1.0 / LEVEL).ceil() as usize - 1
 }
 
-/// About how many tokens texts of so many bytes have.
+/// An estimate of the tokens of texts with this number of bytes.
 pub fn estimated_tokens(bytes: u64) -> u64 {
     bytes / BYTES_PER_TOKEN
 }
