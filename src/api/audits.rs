@@ -64,7 +64,7 @@ pub struct AuditProgress {
     /// True once all samples are scored and the permutations and the report are computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     testing: Option<bool>,
-    /// How much there is to score, and which p-values the known works allow; from when the samples were first read.
+    /// The amount of work, and the p-values that the known works allow; known once the samples were first read.
     #[serde(skip_serializing_if = "Option::is_none")]
     forecast: Option<Forecast>,
 }

@@ -44,6 +44,7 @@ mod score;
 mod score_calibration;
 mod score_request;
 mod state;
+mod test_cut;
 mod test_request;
 mod token_stats;
 mod trace_context;

@@ -3,16 +3,15 @@
 use super::audit_request::given;
 use super::check::{self, MethodRequests, RequestFaults};
 use super::jobs::{JobBody, request};
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
 use super::state::ApiState;
+use super::test_cut::cut_texts;
 use crate::audits::{
     AuditMetrics, AuditRequest, Canary, Commitment, EvidenceOptions, EvidenceRequest, MAX_SAMPLES, OrderTexts,
-    PairedDocument, TestKind, TestLayout, TestRequest, TestText, TestTexts, commitment_fault, cut_list,
-    test_method_faults,
+    PairedDocument, TestKind, TestLayout, TestRequest, TestText, TestTexts, commitment_fault, test_method_faults,
 };
 use crate::datasets::{SampleTotals, SubmittedSamples};
 use crate::jobs::{JobError, Submission};
-use crate::samples::CutSampleError;
 use crate::scorer::Overflow;
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
@@ -61,7 +60,8 @@ pub struct TestBody {
     /// Of `dataset`: id of a dataset that was uploaded, in place of both; its members are the suspects.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
     dataset: Option<Shaped<String>>,
-    /// Of `dataset`: the way texts of both lists are cut into passages, each of its `document`; they stay whole if left out.
+    /// The way texts of both lists of a test of kind `dataset` are cut into passages, each a text of its `document`; they stay whole if
+    /// left out.
     #[schema(value_type = Option<Cut>)]
     cut: Option<Shaped<Object<Cut>>>,
     /// Id of a model that has not seen the texts in question, which computes the same methods. If left out it is the configured
@@ -183,56 +183,6 @@ impl JobBody for TestBody {
         };
         Ok(Submission { request, name, samples, idempotency_key: None, timeout })
     }
-}
-
-/// The texts of a test of this kind, cut into passages, and the place in its list of the text that each passage is of. They stay whole
-/// where they cannot be cut, with the faults that say why.
-fn cut_texts(
-    given: Option<&TestTexts>,
-    has_dataset: bool,
-    cut: Cut,
-    kind: TestKind,
-    faults: &mut RequestFaults,
-) -> Result<(Option<TestTexts>, Vec<usize>), Problem> {
-    let fault = match (given, cut.check()) {
-        (_, Err(fault)) => fault.to_string(),
-        (_, Ok(())) if kind != TestKind::Dataset => format!(
-            "a test of kind `{kind}` compares whole texts with whole texts, and passages have no counterparts; leave out `cut`, or give \
-             the passages themselves"
-        ),
-        (None, Ok(())) if has_dataset => "a dataset is cut when it is uploaded".to_owned(),
-        // Their faults are named.
-        (None, Ok(())) => return Ok((None, Vec::new())),
-        (Some(TestTexts::Dataset { suspects, held_out }), Ok(())) => {
-            let (mut budget, mut lists) = (request::MAX_CUT_BYTES, [None, None]);
-            for (place, (field, texts)) in [("suspects", suspects), ("held_out", held_out)].into_iter().enumerate() {
-                match cut_list(texts, cut, &mut budget) {
-                    Ok(list) => lists[place] = Some(list),
-                    Err(wrong) => name_uncut(field, wrong, faults)?,
-                }
-            }
-            if let [Some(suspects), Some(held_out)] = lists {
-                let origins = [suspects.origins, held_out.origins].concat();
-                let (suspects, held_out) = (suspects.passages, held_out.passages);
-                return Ok((Some(TestTexts::Dataset { suspects, held_out }), origins));
-            }
-            return Ok((given.cloned(), Vec::new()));
-        }
-        (Some(_), Ok(())) => return Err(Problem::internal("texts of another kind than the test")),
-    };
-    faults.push("/cut", fault);
-    Ok((given.cloned(), Vec::new()))
-}
-
-/// Notes why texts of a field cannot be cut.
-fn name_uncut(field: &str, wrong: Vec<(usize, CutSampleError)>, faults: &mut RequestFaults) -> Result<(), Problem> {
-    for (index, fault) in wrong {
-        if fault == CutSampleError::TooLarge {
-            return Err(Problem::new(Kind::TooLarge, fault.to_string()));
-        }
-        faults.push(format!("/{field}/{index}"), fault.to_string());
-    }
-    Ok(())
 }
 
 /// The samples of a test: those that its texts become, or those of the dataset. Texts with faults become none, for they may be too

@@ -115,7 +115,7 @@ pub struct WorkFindings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SharedTextFindings {
     pub state: SharedTextState,
-    /// Runs of so many words within a passage of a known work are always recognised; absent where nothing was checked.
+    /// The shortest run of words that is always recognised within a passage of a known work; absent where nothing was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortest_run: Option<usize>,
     /// Known works that are left out: those that share a tenth of their n-grams of 13 words with the works tested, or have a tenth of

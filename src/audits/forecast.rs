@@ -1,10 +1,7 @@
 //! Forecast of an audit before anything is scored: how much there is to score, and which p-values the known works allow.
 
-use super::error::AuditFailure;
 use super::evidence::LEVEL;
-use super::sample_index::fold_samples;
-use crate::datasets::{Sample, SampleBlocks, SampleId};
-use crate::scorer::Workers;
+use crate::datasets::{Sample, SampleId};
 use crate::wire::number_of;
 use mia::statistics::CalibrationScores;
 use serde::{Deserialize, Serialize};
@@ -24,7 +21,7 @@ pub struct Forecast {
     /// Works of the calibration, without those that are left out for text that they share; absent without a stored calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_works: Option<usize>,
-    /// The smallest p-value that so many known works allow; absent without them, and where they are too few for p-values.
+    /// The smallest p-value that the known works allow; absent without them, and where they are too few for p-values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_p: Option<f64>,
     /// The number of known works that a p-value of 0.01 takes; absent without a stored calibration.
@@ -35,19 +32,16 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// The forecast for these samples; `known` is the number of known works.
-    pub async fn read(samples: &SampleBlocks, known: Option<usize>, workers: &Workers) -> Result<Self, AuditFailure> {
-        let add = |counts: Counts, chunk: Vec<(usize, Sample)>| Ok(counts.with(&chunk));
-        let Counts { documents, alone, texts, bytes } =
-            fold_samples(samples, workers, Counts::default(), add, |_| {}).await?;
-        Ok(Self {
-            works: documents.len() + alone,
-            texts,
+    /// The forecast for samples that were counted; `known` is the number of known works.
+    pub fn new(counts: &WorkCounts, known: Option<usize>) -> Self {
+        Self {
+            works: counts.documents.len() + counts.alone,
+            texts: counts.texts,
             known_works: known,
             smallest_p: known.and_then(smallest_p),
             known_works_needed: known.map(|_| known_works_needed()),
-            estimated_tokens: estimated_tokens(bytes),
-        })
+            estimated_tokens: estimated_tokens(counts.bytes),
+        }
     }
 }
 
@@ -60,17 +54,18 @@ impl std::fmt::Display for Forecast {
     }
 }
 
-/// Counts of samples.
+/// Counts of the works that samples are of.
 #[derive(Default)]
-struct Counts {
+pub struct WorkCounts {
     documents: HashSet<String>,
     alone: usize,
     texts: usize,
     bytes: u64,
 }
 
-impl Counts {
-    fn with(mut self, samples: &[(usize, Sample)]) -> Self {
+impl WorkCounts {
+    /// Counts the next samples.
+    pub fn with(mut self, samples: &[(usize, Sample)]) -> Self {
         for (_, sample) in samples {
             self.texts += 1;
             self.bytes += sample.text.len() as u64;
@@ -83,7 +78,7 @@ impl Counts {
     }
 }
 
-/// The smallest p-value that so many known works allow; `None` where they are too few for p-values.
+/// The smallest p-value that `known` works allow; `None` where they are too few for p-values.
 pub fn smallest_p(known: usize) -> Option<f64> {
     (known >= CalibrationScores::FEWEST).then(|| 1.0 / (known as f64 + 1.0))
 }
@@ -93,7 +88,7 @@ pub fn known_works_needed() -> usize {
     (1.0 / LEVEL).ceil() as usize - 1
 }
 
-/// About how many tokens texts of so many bytes have.
+/// An estimate of the tokens of texts with this number of bytes.
 pub fn estimated_tokens(bytes: u64) -> u64 {
     bytes / BYTES_PER_TOKEN
 }
@@ -102,16 +97,16 @@ pub fn estimated_tokens(bytes: u64) -> u64 {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn works_and_tokens_are_counted_before_scoring() {
+    #[test]
+    fn works_and_tokens_are_counted_before_scoring() {
         let sample = |text: &str, document: Option<&str>| Sample {
             text: text.to_owned(),
             document: document.map(|name| SampleId::Text(name.to_owned())),
             ..Sample::default()
         };
         let samples = [sample("0123456789", Some("a")), sample("0123456789", Some("a")), sample("01234567", None)];
-        let (samples, workers) = (SampleBlocks::Memory(samples.to_vec().into()), Workers::new(1).unwrap());
-        let forecast = Forecast::read(&samples, Some(49), &workers).await.unwrap();
+        let counts = WorkCounts::default().with(&samples.into_iter().enumerate().collect::<Vec<_>>());
+        let forecast = Forecast::new(&counts, Some(49));
         let expected = Forecast {
             works: 2,
             texts: 3,
@@ -122,9 +117,9 @@ mod tests {
         };
         assert_eq!(forecast, expected);
         assert_eq!(forecast.to_string(), "2 works of 3 texts to score, about 7 tokens (estimated from their bytes)");
-        let few = Forecast::read(&samples, Some(18), &workers).await.unwrap();
+        let few = Forecast::new(&counts, Some(18));
         assert_eq!((few.smallest_p, few.known_works_needed), (None, Some(99)));
-        let none = Forecast::read(&samples, None, &workers).await.unwrap();
+        let none = Forecast::new(&counts, None);
         assert_eq!((none.known_works, none.smallest_p, none.known_works_needed), (None, None, None));
     }
 }

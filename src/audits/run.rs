@@ -5,16 +5,17 @@ use super::clusters::clusters;
 use super::decisions::add_decisions;
 use super::error::{AuditFailure, CalibrationMismatch};
 use super::evidence::PERMUTATION_SEED;
-use super::forecast::Forecast;
+use super::forecast::{Forecast, WorkCounts};
 use super::known_non_members::{KnownWorks, comparability_with_calibration};
 use super::report::{AuditReport, build_report};
 use super::request::AuditRequest;
 use super::results::AuditResults;
 use super::run_event::RunEvent;
+use super::sample_index::fold_samples;
 use super::sample_scoring::{ScoredSamples, score_samples};
 use super::shared_text::SharedText;
 use super::text_lists::add_blind_findings;
-use crate::datasets::SampleBlocks;
+use crate::datasets::{Sample, SampleBlocks};
 use crate::scorer::Scorer;
 use mia::statistics::{Comparability, LabelledScore, folds, out_of_fold_posteriors};
 use std::sync::Arc;
@@ -47,7 +48,9 @@ pub async fn run(
     }
     let known_works =
         calibration.as_ref().map(|known| known.clusters_without(shared.as_ref().map(|shared| &shared.known)));
-    progress(RunEvent::Forecast(Forecast::read(samples, known_works, scorer.workers()).await?));
+    let count = |counts: WorkCounts, chunk: Vec<(usize, Sample)>| Ok(counts.with(&chunk));
+    let counts = fold_samples(samples, scorer.workers(), WorkCounts::default(), count, |_| {}).await?;
+    progress(RunEvent::Forecast(Forecast::new(&counts, known_works)));
     let mut scored = score_samples(&request, samples, scorer, &progress).await?;
     progress(RunEvent::Testing);
     let labelled = scored.results.rows.iter().any(|row| row.member.is_some());

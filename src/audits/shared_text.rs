@@ -15,10 +15,10 @@ use mia::texts::{NGRAM_WORDS, NgramSamples, ngram_hashes, word_hashes, words_of_
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 
-/// A known work is left out that shares so many of its n-grams, or of those of a work tested.
+/// The share of its n-grams, or of those of a work tested, from which on a known work is left out.
 const SHARE: f64 = 0.1;
 
-/// A known work is left out that has so many words in a row of a work tested.
+/// The number of words in a row of a work tested from which on a known work is left out.
 const RUN: usize = 100;
 
 /// The place of an n-gram that no work tested has.
@@ -219,7 +219,7 @@ mod tests {
         numbers.map(|number| format!("w{number}")).collect()
     }
 
-    /// The passages of a work, of so many words each.
+    /// The passages of a work, each of `cut` words.
     fn work(document: &str, words: &[String], cut: usize) -> Vec<Sample> {
         let document = Some(SampleId::Text(document.to_owned()));
         words
@@ -228,7 +228,7 @@ mod tests {
             .collect()
     }
 
-    /// What is left out of the known texts where the others are tested.
+    /// The texts that are left out where the second list is tested.
     fn shared(known: &[Sample], tested: &[Sample]) -> SharedText {
         let mut ngrams = NgramSamples::default();
         known.iter().for_each(|sample| ngrams.add(&word_hashes(&sample.text)));

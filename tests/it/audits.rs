@@ -36,7 +36,8 @@ async fn a_waited_for_audit_reports_what_the_scores_say() {
     assert_eq!(answer.header("preference-applied"), "wait=60");
     let audit = answer.ok();
     assert_eq!((&audit["status"], &audit["error"]), (&json!("succeeded"), &Value::Null));
-    assert_eq!(audit["progress"], json!({ "done": 40, "total": 40 }));
+    let forecast = json!({ "works": 40, "texts": 40, "estimated_tokens": 444 });
+    assert_eq!(audit["progress"], json!({ "done": 40, "total": 40, "forecast": forecast }));
     for moment in ["created_at", "started_at", "finished_at"] {
         assert!(audit[moment].as_str().unwrap().ends_with('Z'), "{moment} of {audit}");
     }

@@ -11,7 +11,7 @@ use super::words::words;
 /// The number of words in an n-gram.
 pub const NGRAM_WORDS: usize = 13;
 
-/// One of so many successive n-grams is kept, unless there are too many.
+/// The distance between two n-grams that are kept, unless there are too many.
 const FIRST_STEP: usize = 8;
 
 /// Maximum number of n-grams that are kept, 32 MB of hashes: of 33 million words at the first step.
@@ -28,7 +28,7 @@ pub fn ngram_hashes(words: &[u64]) -> impl Iterator<Item = u64> {
     words.windows(NGRAM_WORDS).map(hash_numbers)
 }
 
-/// The number of words in a run of so many n-grams of which every `step`-th is kept; 0 for none.
+/// The number of words in a run of `ngrams` sampled n-grams, each `step` words after the one before; 0 for no n-gram.
 #[must_use]
 pub fn words_of_run(ngrams: usize, step: usize) -> usize {
     if ngrams == 0 { 0 } else { (ngrams - 1) * step + NGRAM_WORDS }
