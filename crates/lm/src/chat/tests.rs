@@ -126,7 +126,6 @@ fn hostile_templates_end() {
         doubled("{% set ns.x = ns.x.replace('a', 'aa') %}"),
         doubled("{% set ns.x = ns.x | replace('b', ns.x) %}"),
         doubled("{% set ns.x = ns.x.join(ns.x) %}"),
-        doubled("{% set ns.x = (messages * 100000) | join %}"),
         "{{ '%1000000000d' | format(1) }}".to_owned(),
         "{{ 'a' | indent(1000000000) }}{{ 'a\nb' | indent(1000000000) }}".to_owned(),
         "{{ messages | tojson(indent=1000000000) }}".to_owned(),
@@ -150,6 +149,8 @@ fn hostile_templates_end() {
 fn values_that_nest_without_end_are_refused_before_they_are_made() {
     for source in [
         "{% set x = ['a'] %}{% set x = [x, x] %}",
+        "{{ messages * 100000 }}",
+        "{{ messages[0].content.split('zz') * 100000 }}",
         "{% set x = 'a' %}{% set y = (x, x) %}",
         "{% set x = 'a' %}{% set y = {'a': x} %}",
         "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}",
@@ -163,6 +164,9 @@ fn values_that_nest_without_end_are_refused_before_they_are_made() {
     }
     for source in ["{{ messages | batch(1) }}", "{{ messages | zip(messages) }}", "{{ dict(a=messages) }}", "{{ debug() }}"] {
         assert!(render(source, &talk()).unwrap_err().to_string().contains("unknown"), "{source}");
+    }
+    for source in ["{{ messages + messages }}", "{{ (messages[0].content | list) + ['a'] }}"] {
+        assert!(render(source, &talk()).unwrap_err().to_string().contains("`+` takes two texts or two numbers"), "{source}");
     }
     assert!(compiled("{% set x = ['a', {'b': [1, (2, 3)]}] %}{% if x[0] in ['a', 'b'] %}{% endif %}").is_ok());
 }
