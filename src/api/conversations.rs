@@ -80,7 +80,12 @@ impl<T> Conversational<T> {
 
     /// The value, with its fault noted below `pointer`. A conversation that nobody rendered is one.
     pub fn checked(self, pointer: &str, faults: &mut RequestFaults) -> T {
-        let unrendered = || (format!("/{MESSAGES}"), "a conversation is not taken here: whole texts are, or texts that are cut; give its text".to_owned());
+        let unrendered = || {
+            (
+                format!("/{MESSAGES}"),
+                "a conversation is not taken here: whole texts are, or texts that are cut; give its text".to_owned(),
+            )
+        };
         if let Some((below, detail)) = self.fault.or_else(|| self.messages.as_ref().map(|_| unrendered())) {
             faults.push(format!("{pointer}{below}"), detail);
         }

@@ -194,7 +194,8 @@ impl<'de> Visitor<'de> for InputsSeed {
 
 impl<'de> Deserialize<'de> for TextInput {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a text, or an object with `text` or `messages` and perhaps `id`, `context`, `spans` and `neighbors`";
+        let expected =
+            "a text, or an object with `text` or `messages` and perhaps `id`, `context`, `spans` and `neighbors`";
         deserializer.deserialize_any(TextOrObject { expected, text: Self::Text, object: Self::Named })
     }
 }
@@ -203,8 +204,13 @@ impl From<TextInput> for Conversational<Input> {
     fn from(text: TextInput) -> Self {
         match text {
             TextInput::Text(text) => Self::of_text(Input { text, ..Input::default() }),
-            TextInput::Named(named) => named
-                .map(|NamedText { id, text, context, spans, neighbors }| Input { id, text, context, spans, neighbors }),
+            TextInput::Named(named) => named.map(|NamedText { id, text, context, spans, neighbors }| Input {
+                id,
+                text,
+                context,
+                spans,
+                neighbors,
+            }),
         }
     }
 }

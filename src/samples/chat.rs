@@ -143,7 +143,10 @@ mod tests {
             (json!({"messages": "a"}), "`messages`: invalid type: string"),
             (json!({"messages": [{"role": 7, "content": "a"}]}), "`messages[0].role`: invalid type: integer `7`"),
             (json!({"messages": [{"role": "user", "content": "a"}]}), "`messages`: no message of the role `assistant`"),
-            (json!({"messages": [{"role": "assistant", "content": "a".repeat(101)}]}), "the limit `limits.text` is 100"),
+            (
+                json!({"messages": [{"role": "assistant", "content": "a".repeat(101)}]}),
+                "the limit `limits.text` is 100",
+            ),
         ] {
             let fault = rendered(fields(&record), Some(&renderer())).unwrap_err();
             assert!(fault.contains(words), "{fault}");

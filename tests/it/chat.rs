@@ -80,13 +80,15 @@ async fn audits_and_datasets_keep_the_text_alone() {
     let samples = |conversation: bool| -> Vec<Value> {
         let numbered = answers.iter().enumerate();
         let sample = |(index, answer): (usize, &&str)| {
-            let mut sample = if conversation { json!({ "messages": talk("Why?", answer) }) } else { text("Why?", answer) };
+            let mut sample =
+                if conversation { json!({ "messages": talk("Why?", answer) }) } else { text("Why?", answer) };
             sample["label"] = json!(index % 2);
             sample
         };
         numbered.map(sample).collect()
     };
-    let request = |conversation| json!({ "model": CHAT, "samples": samples(conversation), "methods": ["loss"], "control": null });
+    let request =
+        |conversation| json!({ "model": CHAT, "samples": samples(conversation), "methods": ["loss"], "control": null });
     let plan = async |conversation| app.post("/v1/plans", &request(conversation)).await.json()["id"].clone();
     assert_eq!(plan(true).await, plan(false).await);
     let audit = app.audit(&request(true)).await.ok();
@@ -101,11 +103,23 @@ async fn audits_and_datasets_keep_the_text_alone() {
     let texts: String = samples(false).iter().map(|sample| format!("{sample}\n")).collect();
     assert_eq!(dataset["id"], upload("", &texts).await.json()["id"], "{dataset}");
     for (query, lines, words) in [
-        ("", lines.as_str(), "line 1: `messages`: a conversation is rendered by the chat template of a model; name one as `chat_template`"),
-        ("?chat_template=tiny", &lines, "query parameter `chat_template`: model `tiny`: the tokenizer has no chat template"),
+        (
+            "",
+            lines.as_str(),
+            "line 1: `messages`: a conversation is rendered by the chat template of a model; name one as `chat_template`",
+        ),
+        (
+            "?chat_template=tiny",
+            &lines,
+            "query parameter `chat_template`: model `tiny`: the tokenizer has no chat template",
+        ),
         ("?chat_template=masked", &lines, "query parameter `chat_template`: model `masked` is a masked model"),
         ("?chat_template=chat&cut=8", &lines, "`messages`: it belongs to the whole text"),
-        ("?chat_template=chat", "{\"messages\": [{\"role\": 7}], \"label\": 1}", "line 1: `messages[0].role`: invalid type"),
+        (
+            "?chat_template=chat",
+            "{\"messages\": [{\"role\": 7}], \"label\": 1}",
+            "line 1: `messages[0].role`: invalid type",
+        ),
         ("?chat_template=chat", "{\"messages\": [], \"text\": \"a\"}", "line 1: both `messages` and `text`"),
     ] {
         let problem = upload(query, lines).await.problem(422);
@@ -143,9 +157,21 @@ async fn faults_have_their_pointer() {
         (json!({ "messages": many }), "/messages", "at most 256"),
         (json!({ "messages": [{ "role": 1, "content": "a" }] }), "/messages/0/role", "expected a string"),
         (json!({ "messages": [{ "role": "assistant", "content": null }] }), "/messages/0/content", "only calls tools"),
-        (json!({ "messages": [{ "role": "user", "content": "a" }] }), "/messages", "no message of the role `assistant`"),
-        (json!({ "messages": [{ "role": "tool", "content": "a" }, said[1]] }), "/messages", "refuses the conversation: no tools"),
-        (json!({ "messages": [{ "role": "assistant", "content": "a".repeat(2 << 20) }] }), "/messages", "`limits.text`"),
+        (
+            json!({ "messages": [{ "role": "user", "content": "a" }] }),
+            "/messages",
+            "no message of the role `assistant`",
+        ),
+        (
+            json!({ "messages": [{ "role": "tool", "content": "a" }, said[1]] }),
+            "/messages",
+            "refuses the conversation: no tools",
+        ),
+        (
+            json!({ "messages": [{ "role": "assistant", "content": "a".repeat(2 << 20) }] }),
+            "/messages",
+            "`limits.text`",
+        ),
         (json!({ "id": "a" }), "", "missing field `text`"),
         (json!({ "messages": null }), "", "missing field `text`"),
     ] {
@@ -157,14 +183,17 @@ async fn faults_have_their_pointer() {
         }
     }
     for (model, words) in [(TINY, "has no chat template: neither a file"), ("masked", "is a masked model")] {
-        let problem = app.post("/v1/score", &json!({ "model": model, "inputs": [{ "messages": said }] })).await.problem(422);
+        let problem =
+            app.post("/v1/score", &json!({ "model": model, "inputs": [{ "messages": said }] })).await.problem(422);
         assert_eq!(problem["errors"][0]["pointer"], "/model", "{problem}");
         assert!(problem["errors"][0]["detail"].as_str().unwrap().contains(words), "{problem}");
     }
     let cut = json!({ "model": CHAT, "samples": [{ "messages": said }], "cut": {} });
     let problem = app.post("/v1/audits", &cut).await.problem(422);
     assert_eq!(problem["errors"][0]["pointer"], "/samples/0/messages", "{problem}");
-    let nul = app.score(&json!({ "model": CHAT, "inputs": [{ "messages": talk("a\0", "b\0c d e") }], "methods": ["loss"] })).await;
+    let nul = app
+        .score(&json!({ "model": CHAT, "inputs": [{ "messages": talk("a\0", "b\0c d e") }], "methods": ["loss"] }))
+        .await;
     assert!(nul["results"][0]["scores"]["loss"].is_f64(), "{nul}");
     app.assert_nothing_is_left().await;
 }
@@ -184,7 +213,9 @@ fn files_of_conversations_are_read_as_texts_with_spans() {
     let rows: Vec<Value> = scored.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows[0]["id"] == 7 && rows[0]["scores"]["loss"].is_f64() && rows[0].get("messages").is_none(), "{scored}");
     assert_eq!((&rows[1]["id"], &rows[1]["errors"][0]["code"]), (&json!(8), &json!("invalid_line")));
-    assert!(rows[1]["errors"][0]["detail"].as_str().unwrap().contains("line 2: `messages`: the list of messages is empty"));
+    assert!(
+        rows[1]["errors"][0]["detail"].as_str().unwrap().contains("line 2: `messages`: the list of messages is empty")
+    );
     let texts = folder.path().join("one.jsonl");
     std::fs::write(&texts, format!("{}\n", lines[0])).unwrap();
     let texts = texts.to_str().unwrap();
@@ -192,7 +223,10 @@ fn files_of_conversations_are_read_as_texts_with_spans() {
     let expected = text("Why?", "Because of the rain.");
     assert_eq!((&written["text"], &written["spans"]), (&expected["text"], &expected["spans"]), "{written}");
     let refused = failed(&["dataset", texts]);
-    assert!(refused.contains("line 1: `messages`: a conversation is rendered by the chat template of a model"), "{refused}");
+    assert!(
+        refused.contains("line 1: `messages`: a conversation is rendered by the chat template of a model"),
+        "{refused}"
+    );
     let refused = failed(&["score", texts, "--model", directory("qwen2").to_str().unwrap(), "--methods", "loss"]);
     assert!(refused.contains("has no chat template"), "{refused}");
 }

@@ -18,7 +18,9 @@ pub enum ChatError {
     Raised(String),
     #[error("the chat template fails: {0}")]
     Failed(String),
-    #[error("the chat template asks for the present date (`strftime_now`); the text, and its score, would change every day")]
+    #[error(
+        "the chat template asks for the present date (`strftime_now`); the text, and its score, would change every day"
+    )]
     Date,
     #[error("the chat template does more work than a conversation of this size may take")]
     Exhausted,
@@ -30,7 +32,9 @@ pub enum ChatError {
         "the chat template does not render turns one after another: the text before turn {turn} is no beginning of the whole text"
     )]
     NotAppended { turn: usize },
-    #[error("the chat template drops or changes the content of turn {turn}, so that its tokens cannot be told from others")]
+    #[error(
+        "the chat template drops or changes the content of turn {turn}, so that its tokens cannot be told from others"
+    )]
     Changed { turn: usize },
     #[error("internal error: {0}")]
     Internal(String),

@@ -62,7 +62,9 @@ impl JsonWriter<'_, '_, '_> {
                     writer.value(&value.get_item(&key)?, depth + 1)
                 })?;
             }
-            kind => return Err(Error::new(ErrorKind::BadSerialization, format!("a value of the kind {kind} is no JSON"))),
+            kind => {
+                return Err(Error::new(ErrorKind::BadSerialization, format!("a value of the kind {kind} is no JSON")));
+            }
         }
         Ok(())
     }

@@ -101,7 +101,9 @@ impl<'de> Visitor<'de> for ContentVisitor {
     }
 
     fn visit_unit<E: Error>(self) -> Result<String, E> {
-        Err(E::custom("the content is null, as in a message that only calls tools: it has no text to score; leave such messages out"))
+        Err(E::custom(
+            "the content is null, as in a message that only calls tools: it has no text to score; leave such messages out",
+        ))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<String, A::Error> {

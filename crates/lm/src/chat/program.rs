@@ -58,7 +58,9 @@ impl<'s> Program<'s> {
             };
             constants = match (operands, instruction) {
                 (Some(operands), _) if operands <= constants => constants - operands + 1,
-                (Some(_), _) => return Some(at(instructions, index, "it builds a list, tuple or dict of anything but constants")),
+                (Some(_), _) => {
+                    return Some(at(instructions, index, "it builds a list, tuple or dict of anything but constants"));
+                }
                 (None, Instruction::LoadConst(_)) => constants + 1,
                 (None, _) => 0,
             };
@@ -70,7 +72,11 @@ impl<'s> Program<'s> {
                     namespaces.insert(*name);
                 }
                 (Instruction::CallFunction(NAMESPACE, _), _) | (Instruction::Lookup(NAMESPACE), _) => {
-                    return Some(at(instructions, index, "it uses `namespace` other than in `{% set NAME = namespace(...) %}`"));
+                    return Some(at(
+                        instructions,
+                        index,
+                        "it uses `namespace` other than in `{% set NAME = namespace(...) %}`",
+                    ));
                 }
                 _ => {}
             }
@@ -82,7 +88,9 @@ impl<'s> Program<'s> {
             }
             _ => None,
         });
-        misused.map(|(index, name)| at(instructions, index, &format!("it uses the namespace `{name}` other than by its attributes")))
+        misused.map(|(index, name)| {
+            at(instructions, index, &format!("it uses the namespace `{name}` other than by its attributes"))
+        })
     }
 }
 
@@ -100,7 +108,10 @@ pub fn add(left: &Value, right: &Value) -> Result<Value, Error> {
     }
     let fault = || {
         let (left, right) = (left.kind(), right.kind());
-        Error::new(ErrorKind::InvalidOperation, format!("`+` takes two texts or two numbers, and not {left} and {right}"))
+        Error::new(
+            ErrorKind::InvalidOperation,
+            format!("`+` takes two texts or two numbers, and not {left} and {right}"),
+        )
     };
     if let (Some(left), Some(right)) = (left.as_i64(), right.as_i64()) {
         return left.checked_add(right).map(Value::from).ok_or_else(fault);

@@ -82,7 +82,8 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
             None => (rest, ""),
             Some(end) => {
                 let (line, after) = rest.split_at(end);
-                let skipped = if after.starts_with("\r\n") { 2 } else { after.chars().next().map_or(0, char::len_utf8) };
+                let skipped =
+                    if after.starts_with("\r\n") { 2 } else { after.chars().next().map_or(0, char::len_utf8) };
                 (line, &after[skipped..])
             }
         };

@@ -95,9 +95,14 @@ impl ChatTemplate {
 fn marked_turns(messages: &[ChatMessage]) -> Vec<MarkedTurn<'_>> {
     let is_free = |word: &str| messages.iter().all(|message| !message.content.contains(word));
     // A text of finite length does not contain all of them.
-    let word = (0_usize..).map(|number| format!("AssistantContent{number}Turn")).find(|word| is_free(word)).unwrap_or_default();
+    let word = (0_usize..)
+        .map(|number| format!("AssistantContent{number}Turn"))
+        .find(|word| is_free(word))
+        .unwrap_or_default();
     let scored = messages.iter().enumerate().filter(|(_, message)| message.is_scored());
-    scored.map(|(index, message)| MarkedTurn { index, mark: format!("{word}{index}End"), content: &message.content }).collect()
+    scored
+        .map(|(index, message)| MarkedTurn { index, mark: format!("{word}{index}End"), content: &message.content })
+        .collect()
 }
 
 fn values(messages: &[ChatMessage]) -> Vec<Value> {

@@ -32,7 +32,10 @@ fn contents_of_the_assistant_are_spans() {
         (json!([said(" first "), asked("b"), said("a")]), vec!["first", "a"]),
         (json!([asked("a"), said(" \n"), asked("assistant"), said("assistant")]), vec!["assistant"]),
         (json!([asked("a\0"), said("b\0c")]), vec!["b\0c"]),
-        (json!([said("AssistantContent0Turn"), said("AssistantContent0Turn0End")]), vec!["AssistantContent0Turn", "AssistantContent0Turn0End"]),
+        (
+            json!([said("AssistantContent0Turn"), said("AssistantContent0Turn0End")]),
+            vec!["AssistantContent0Turn", "AssistantContent0Turn0End"],
+        ),
     ] {
         let RenderedChat { text, spans } = render(PLAIN, &messages(&talk)).unwrap();
         let characters: Vec<char> = text.chars().collect();
@@ -43,7 +46,8 @@ fn contents_of_the_assistant_are_spans() {
 
 #[test]
 fn parts_of_a_content_are_joined() {
-    let parts = json!([{"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]);
+    let parts =
+        json!([{"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]);
     assert_eq!(messages(&parts).as_slice()[0].content, "ab");
 }
 
@@ -55,7 +59,10 @@ fn what_is_no_conversation_is_named() {
         (json!(many), "at most 256"),
         (json!("a"), "invalid type: string"),
         (json!([{"role": 7, "content": "a"}]), "invalid type: integer `7`, expected a string"),
-        (json!([{"role": "assistant", "content": null, "tool_calls": []}]), "the content is null, as in a message that only calls tools"),
+        (
+            json!([{"role": "assistant", "content": null, "tool_calls": []}]),
+            "the content is null, as in a message that only calls tools",
+        ),
         (json!([{"role": "assistant", "content": "a", "tool_calls": []}]), "unknown field `tool_calls`"),
         (json!([{"role": "assistant"}]), "missing field `content`"),
         (json!([{"role": "assistant", "content": 7}]), "a text or a list of parts"),
@@ -74,9 +81,18 @@ fn templates_that_hide_the_contents_are_refused() {
         ("{% for m in messages %}{{ m.role }}{% endfor %}", ChatError::Changed { turn: 1 }),
         ("{% for m in messages %}{{ m.content | upper }}{% endfor %}", ChatError::Changed { turn: 1 }),
         ("{% for m in messages %}{{ m.content[:3] }}{% endfor %}", ChatError::Changed { turn: 1 }),
-        ("{% for m in messages | reverse %}<{{ m.role }}>{{ m.content }}{% endfor %}", ChatError::NotAppended { turn: 1 }),
-        ("{{ messages | length }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}", ChatError::NotAppended { turn: 1 }),
-        ("{% if add_generation_prompt %}!{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}", ChatError::NotAppended { turn: 1 }),
+        (
+            "{% for m in messages | reverse %}<{{ m.role }}>{{ m.content }}{% endfor %}",
+            ChatError::NotAppended { turn: 1 },
+        ),
+        (
+            "{{ messages | length }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}",
+            ChatError::NotAppended { turn: 1 },
+        ),
+        (
+            "{% if add_generation_prompt %}!{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}",
+            ChatError::NotAppended { turn: 1 },
+        ),
     ] {
         assert_eq!(render(source, &talk()), Err(expected), "{source}");
     }
@@ -98,7 +114,11 @@ fn a_content_is_found_behind_what_contains_it() {
 fn what_a_template_raises_is_told_and_bounded() {
     let error = render("{{ raise_exception('no ' ~ messages[0].role) }}", &talk()).unwrap_err();
     assert_eq!(error, ChatError::Raised("no user".to_owned()));
-    let ChatError::Raised(message) = render("{{ raise_exception('x' * 5000) }}", &talk()).unwrap_err() else { panic!() };
+    let ChatError::Raised(message) =
+        render(&format!("{{{{ raise_exception('{}') }}}}", "x".repeat(5_000)), &talk()).unwrap_err()
+    else {
+        panic!()
+    };
     assert_eq!(message.chars().count(), 303);
     let error = render("\n\n{{ messages[0].no.such }}", &talk()).unwrap_err().to_string();
     assert!(error.contains("undefined value") && error.contains("chat_template:3"), "{error}");
@@ -115,12 +135,12 @@ fn the_present_date_is_refused_unless_the_template_does_without() {
 fn hostile_templates_end() {
     let loops = "{% for i in range(100000) %}{% for j in range(100000) %}";
     let ends = "{% endfor %}{% endfor %}";
-    let doubled = |body: &str| format!("{{% set ns = namespace(x='ab') %}}{{% for i in range(100) %}}{body}{{% endfor %}}");
+    let doubled =
+        |body: &str| format!("{{% set ns = namespace(x='ab') %}}{{% for i in range(100) %}}{body}{{% endfor %}}");
     let begun = Instant::now();
     for source in [
         format!("{loops}{ends}"),
-        format!("{loops}{{{{ 'x' * 1000 }}}}{ends}"),
-        "{{ 'x' * 100000000 }}".to_owned(),
+        format!("{loops}{}{ends}", "x".repeat(1_000)),
         doubled("{% set ns.x = ns.x + ns.x %}"),
         doubled("{% set ns.x = ns.x ~ ns.x %}"),
         doubled("{% set ns.x = ns.x.replace('a', 'aa') %}"),
@@ -132,7 +152,8 @@ fn hostile_templates_end() {
         format!("{loops}{{% if messages[0].content.find('zz') %}}{{% endif %}}{ends}"),
         format!("{loops}{{% if messages[0].content.count('zz') %}}{{% endif %}}{ends}"),
     ] {
-        let long = messages(&json!([{"role": "user", "content": "z".repeat(500_000)}, {"role": "assistant", "content": "a"}]));
+        let long =
+            messages(&json!([{"role": "user", "content": "z".repeat(500_000)}, {"role": "assistant", "content": "a"}]));
         assert_eq!(render(&source, &long), Err(ChatError::Exhausted), "{source}");
         assert!(begun.elapsed() < Duration::from_secs(60), "{source}");
     }
@@ -150,6 +171,7 @@ fn values_that_nest_without_end_are_refused_before_they_are_made() {
     for source in [
         "{% set x = ['a'] %}{% set x = [x, x] %}",
         "{{ messages * 100000 }}",
+        "{{ 'x' * 100000000 }}",
         "{{ messages[0].content.split('zz') * 100000 }}",
         "{% set x = 'a' %}{% set y = (x, x) %}",
         "{% set x = 'a' %}{% set y = {'a': x} %}",
@@ -160,13 +182,21 @@ fn values_that_nest_without_end_are_refused_before_they_are_made() {
         "{% macro f(x) %}{% endmacro %}{% set ns = namespace() %}{{ f(ns) }}",
     ] {
         let error = compiled(source).unwrap_err();
-        assert!(error.is_of_template() && error.to_string().contains("whose size nothing would bound"), "{source}: {error}");
+        assert!(
+            error.is_of_template() && error.to_string().contains("whose size nothing would bound"),
+            "{source}: {error}"
+        );
     }
-    for source in ["{{ messages | batch(1) }}", "{{ messages | zip(messages) }}", "{{ dict(a=messages) }}", "{{ debug() }}"] {
+    for source in
+        ["{{ messages | batch(1) }}", "{{ messages | zip(messages) }}", "{{ dict(a=messages) }}", "{{ debug() }}"]
+    {
         assert!(render(source, &talk()).unwrap_err().to_string().contains("unknown"), "{source}");
     }
     for source in ["{{ messages + messages }}", "{{ (messages[0].content | list) + ['a'] }}"] {
-        assert!(render(source, &talk()).unwrap_err().to_string().contains("`+` takes two texts or two numbers"), "{source}");
+        assert!(
+            render(source, &talk()).unwrap_err().to_string().contains("`+` takes two texts or two numbers"),
+            "{source}"
+        );
     }
     assert!(compiled("{% set x = ['a', {'b': [1, (2, 3)]}] %}{% if x[0] in ['a', 'b'] %}{% endif %}").is_ok());
 }
@@ -176,7 +206,9 @@ fn deep_expressions_are_refused() {
     for source in [format!("{{{{ {}1{} }}}}", "(".repeat(100_000), ")".repeat(100_000)), "{% if 1 %}".repeat(20_000)] {
         assert!(matches!(compiled(&source), Err(ChatError::Template(_))));
     }
-    assert!(matches!(compiled(&"x".repeat(300_000)), Err(ChatError::Template(detail)) if detail.contains("at most 262144")));
+    assert!(
+        matches!(compiled(&"x".repeat(300_000)), Err(ChatError::Template(detail)) if detail.contains("at most 262144"))
+    );
 }
 
 #[test]
@@ -195,7 +227,8 @@ fn the_template_is_that_of_the_file_or_the_default_one() {
     let template = |before: &str| format!("{before}{PLAIN}");
     let rest = "<user>Why?\n\n<assistant>Because.\n\n";
     let config = json!({"chat_template": template("{{ bos_token }}|{{ eos_token }}|"), "bos_token": "<s>", "eos_token": {"content": "</s>"}});
-    let named = json!({"chat_template": [{"name": "rag", "template": "rag"}, {"name": "default", "template": template("d")}]});
+    let named =
+        json!({"chat_template": [{"name": "rag", "template": "rag"}, {"name": "default", "template": template("d")}]});
     assert_eq!(text(&[("tokenizer_config.json", config.clone())]).unwrap(), format!("<s>|</s>|{rest}"));
     assert_eq!(text(&[("tokenizer_config.json", named)]).unwrap(), format!("d{rest}"));
     let file = ("chat_template.jinja", Value::from(template("f{{ bos_token }}")));

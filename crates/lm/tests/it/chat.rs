@@ -49,7 +49,8 @@ fn conversations_are_rendered_as_transformers_does() {
         let template = ChatTemplate::from_files(find).unwrap_or_else(|error| panic!("{name}: {error}"));
         let tokenizer = from_files(find).unwrap().0;
         for case in cases {
-            let (rendered, place) = (template.render(&conversations[&case.name], 1 << 20), format!("{name}, {}", case.name));
+            let (rendered, place) =
+                (template.render(&conversations[&case.name], 1 << 20), format!("{name}, {}", case.name));
             if let Some(raised) = case.error {
                 assert_eq!(rendered, Err(ChatError::Raised(raised)), "{place}");
                 continue;
