@@ -3,7 +3,7 @@
 use super::json::to_json;
 use super::python::{call_method, raise_exception, trim_filter};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{AutoEscape, Environment, Error};
+use minijinja::{Environment, Error};
 
 /// Maximum depth of macros that call each other, and of nested statements.
 const MAX_DEPTH: usize = 100;
@@ -13,10 +13,8 @@ const REMOVED_FILTERS: [&str; 6] = ["batch", "slice", "groupby", "zip", "chain",
 const REMOVED_FUNCTIONS: [&str; 2] = ["dict", "debug"];
 
 /// An environment without a template.
-pub fn environment() -> Result<Environment<'static>, Error> {
+pub fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
-    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_recursion_limit(MAX_DEPTH);
     environment.set_unknown_method_callback(call_method);
     REMOVED_FILTERS.iter().for_each(|name| environment.remove_filter(name));
@@ -24,7 +22,12 @@ pub fn environment() -> Result<Environment<'static>, Error> {
     environment.add_filter("tojson", to_json);
     environment.add_filter("trim", trim_filter);
     environment.add_function("raise_exception", raise_exception);
-    Ok(environment)
+    environment
+}
+
+/// The way in which white space around statements is treated.
+pub fn syntax() -> Result<SyntaxConfig, Error> {
+    SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()
 }
 
 /// The template with `{% generation %}` blocks as plain scopes: transformers only notes where they are.

@@ -3,15 +3,16 @@
 //! A template comes from the Hub with its model, so it is data of a stranger. Invariants:
 //!
 //! - a rendering ends: instructions, output and memory are bounded by the fuel of minijinja;
-//! - values do not nest: fuel does not bound what a list of lists of lists costs, and a namespace that holds itself has no end, so
-//!   a template that could build them is refused before it runs (`check.rs`);
+//! - values neither nest nor repeat: fuel does not bound what a list of lists of lists costs as text, nor one that has a long text a
+//!   thousand times, and a namespace that holds itself has no end, so a template that could build them is refused before it runs
+//!   (`program.rs`);
 //! - a text depends on the messages and the template alone: there is no clock.
 
-mod check;
 mod environment;
 mod error;
 mod json;
 mod message;
+mod program;
 mod python;
 mod render;
 mod spans;

@@ -2,9 +2,10 @@
 
 use super::error::{ChatError, shortened};
 use super::message::{ChatMessage, ChatMessages};
+use super::program::Program;
 use super::python::RaisedException;
 use super::spans::{MarkedTurn, locate};
-use super::template::{ChatTemplate, NAME};
+use super::template::ChatTemplate;
 use crate::panics::caught;
 use minijinja::{Environment, Error, ErrorKind, Value, context};
 use std::collections::BTreeMap;
@@ -42,7 +43,9 @@ impl ChatTemplate {
         if turns.is_empty() {
             return Err(ChatError::NothingToScore);
         }
-        let text = self.text(&environment, &values(all), false)?;
+        let program = Program::compile(&self.source).map_err(|error| failed(&error))?;
+        let text_of = |messages: &[Value], generation| self.text(&program, &environment, messages, generation);
+        let text = text_of(&values(all), false)?;
         if text.len() as u64 > limit {
             return Err(ChatError::TooLong { bytes: text.len(), limit });
         }
@@ -50,11 +53,11 @@ impl ChatTemplate {
         for turn in &turns {
             marked[turn.index] = value(&all[turn.index].role, &turn.mark);
         }
-        let marked = self.text(&environment, &marked, false)?;
+        let marked = text_of(&marked, false)?;
         let places = locate(&text, &marked, &turns)?;
         for (turn, place) in turns.iter().zip(&places).filter(|(turn, _)| turn.index > 0) {
             // The model continues this text when it answers; a turn that reads otherwise in the whole is not what it said.
-            let before = self.text(&environment, &values(&all[..turn.index]), true)?;
+            let before = text_of(&values(&all[..turn.index]), true)?;
             if before.len() > place.start || !text.starts_with(&before) {
                 return Err(ChatError::NotAppended { turn: turn.index });
             }
@@ -69,7 +72,13 @@ impl ChatTemplate {
         Ok(RenderedChat { text, spans })
     }
 
-    fn text(&self, environment: &Environment<'_>, messages: &[Value], generation: bool) -> Result<String, ChatError> {
+    fn text<'s>(
+        &self,
+        program: &'s Program<'s>,
+        environment: &'s Environment<'s>,
+        messages: &[Value],
+        generation: bool,
+    ) -> Result<String, ChatError> {
         let variables = self.tokens.iter().map(|(role, token)| (*role, token.clone()));
         let variables = variables.chain([
             ("messages", Value::from(messages.to_vec())),
@@ -78,8 +87,7 @@ impl ChatTemplate {
             ("documents", Value::from(())),
         ]);
         let variables: BTreeMap<&str, Value> = variables.collect();
-        let rendered = environment.get_template(NAME).and_then(|template| template.render(Value::from(variables)));
-        rendered.map_err(|error| failed(&error))
+        program.run(environment, Value::from(variables)).map_err(|error| failed(&error))
     }
 }
 

@@ -1,8 +1,8 @@
 //! A chat template as a model's files give it.
 
-use super::check::nesting_fault;
 use super::environment::{environment, without_generation};
 use super::error::{ChatError, shortened};
+use super::program::{ADD, Program, add};
 use crate::panics::caught;
 use crate::tokenizer::SpecialTokens;
 use minijinja::{Environment, Value};
@@ -21,13 +21,11 @@ const KEY: &str = "chat_template";
 const DEFAULT: &str = "default";
 /// Maximum size of a template in bytes.
 const MAX_TEMPLATE: usize = 256 << 10;
-/// Name of the template in messages.
-pub(super) const NAME: &str = "chat_template";
 
 /// A template that renders conversations, compiled.
 #[derive(Clone)]
 pub struct ChatTemplate {
-    source: String,
+    pub(super) source: String,
     /// Special tokens by role, as the template sees them.
     pub(super) tokens: Vec<(&'static str, Value)>,
     pub(super) environment: Environment<'static>,
@@ -75,16 +73,14 @@ impl ChatTemplate {
             return Err(ChatError::Template(detail));
         }
         let invalid = |error: minijinja::Error| ChatError::Template(shortened(&error.to_string()));
-        let compile = || -> Result<Environment<'static>, ChatError> {
-            let mut environment = environment().map_err(invalid)?;
-            environment.add_template_owned(NAME, without_generation(&source)).map_err(invalid)?;
-            match nesting_fault(&environment.get_template(NAME).map_err(invalid)?) {
-                Some(fault) => Err(ChatError::Template(fault)),
-                None => Ok(environment),
-            }
+        let source = without_generation(&source);
+        let check = || match Program::compile(&source).map_err(invalid)?.unbounded_growth() {
+            Some(fault) => Err(ChatError::Template(fault)),
+            None => Ok(()),
         };
-        let compiled = caught(compile);
-        let environment = compiled.map_err(|panic| ChatError::Template(format!("the library panicked: {panic}")))??;
+        caught(check).map_err(|panic| ChatError::Template(format!("the library panicked: {panic}")))??;
+        let mut environment = environment();
+        environment.add_function(ADD, add);
         let named = tokens.named.into_iter().map(|(role, token)| (role, Value::from(token)));
         let additional = (!tokens.additional.is_empty()).then(|| Value::from(tokens.additional));
         let tokens = named.chain(additional.map(|tokens| ("additional_special_tokens", tokens))).collect();
