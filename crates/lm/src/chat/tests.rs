@@ -39,8 +39,9 @@ fn contents_of_the_assistant_are_spans() {
     ] {
         let RenderedChat { text, spans } = render(PLAIN, &messages(&talk)).unwrap();
         let characters: Vec<char> = text.chars().collect();
-        let found: Vec<String> = spans.iter().map(|[start, end]| characters[*start..*end].iter().collect()).collect();
-        assert_eq!(found, expected, "{text:?}");
+        let contents: Vec<String> =
+            spans.iter().map(|[start, end]| characters[*start..*end].iter().collect()).collect();
+        assert_eq!(contents, expected, "{text:?}");
     }
 }
 
@@ -114,13 +115,9 @@ fn a_content_is_found_behind_what_contains_it() {
 fn what_a_template_raises_is_told_and_bounded() {
     let error = render("{{ raise_exception('no ' ~ messages[0].role) }}", &talk()).unwrap_err();
     assert_eq!(error, ChatError::Raised("no user".to_owned()));
-<<<<<<< HEAD
-    let ChatError::Raised(message) = render("{{ raise_exception('x' * 5000) }}", &talk()).unwrap_err() else {
-=======
     let ChatError::Raised(message) =
         render(&format!("{{{{ raise_exception('{}') }}}}", "x".repeat(5_000)), &talk()).unwrap_err()
     else {
->>>>>>> chat
         panic!()
     };
     assert_eq!(message.chars().count(), 303);
