@@ -50,6 +50,7 @@ impl JobKind for AuditKind {
         let (request, progress) = (Arc::clone(&job.request), tell_progress(job.local));
         let scorer = self.0.called_by(job.owner());
         let AuditOutcome { results, mut report } = run(request, &job.samples, calibration, &scorer, progress).await?;
+        job.local.set_note(job.local.note().as_deref().and_then(lasting_note));
         let earlier = until_final(StoreError::is_retryable, || job.store.earlier_jobs(job.id())).await;
         report.plan.earlier_audits = Some(earlier?);
         report.warnings.extend(started_over(&job, Self::NAME));
@@ -237,6 +238,13 @@ fn tell_progress(local: &Arc<LocalRun>) -> impl Fn(RunEvent) + use<> {
         RunEvent::Shared(_) => {}
         RunEvent::Testing => noted.set_note(note(&forecast, json!({ "testing": true }))),
     }
+}
+
+/// The part of a note that stays once the run has ended: the forecast.
+fn lasting_note(note: &str) -> Option<String> {
+    let mut fields: Map<String, Value> = serde_json::from_str(note).ok()?;
+    let forecast = fields.remove("forecast")?;
+    Some(json!({ "forecast": forecast }).to_string())
 }
 
 /// The warning of a job of a kind that was begun anew.

@@ -71,7 +71,8 @@ async fn events_tell_how_an_audit_gets_on_and_resume() {
     let (last, name, data) = all.last().unwrap();
     assert_eq!((name.as_str(), data), ("status", &json!({ "status": "succeeded" })));
     let (_, _, progress) = all.iter().rfind(|(_, name, _)| name == "progress").unwrap();
-    assert_eq!(progress, &json!({ "done": 400, "total": 400 }));
+    assert_eq!((&progress["done"], &progress["total"]), (&json!(400), &json!(400)));
+    assert_eq!((&progress["forecast"]["texts"], progress.get("testing")), (&json!(400), None), "{progress}");
 
     assert_eq!(read(&events(&app, &audit, Some(&last.to_string())).await), []);
     let rest = read(&events(&app, &audit, Some(&(last - 1).to_string())).await);
