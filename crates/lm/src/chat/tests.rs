@@ -39,8 +39,9 @@ fn contents_of_the_assistant_are_spans() {
     ] {
         let RenderedChat { text, spans } = render(PLAIN, &messages(&talk)).unwrap();
         let characters: Vec<char> = text.chars().collect();
-        let found: Vec<String> = spans.iter().map(|[start, end]| characters[*start..*end].iter().collect()).collect();
-        assert_eq!(found, expected, "{text:?}");
+        let contents: Vec<String> =
+            spans.iter().map(|[start, end]| characters[*start..*end].iter().collect()).collect();
+        assert_eq!(contents, expected, "{text:?}");
     }
 }
 
