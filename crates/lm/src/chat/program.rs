@@ -76,7 +76,7 @@ impl<'s> Program<'s> {
                     namespaces.insert(*name);
                 }
                 (Instruction::CallFunction(NAMESPACE, _), _) | (Instruction::Lookup(NAMESPACE), _) => {
-                    return Some(at(
+                    return Some(in_line(
                         instructions,
                         index,
                         "it uses `namespace` other than in `{% set NAME = namespace(...) %}`",
