@@ -49,7 +49,7 @@ const SERVICE: Layers = &[
     &["cli"],
 ];
 
-const LM: Layers = &[&["panics"], &["hub", "tokenizer"], &["models"]];
+const LM: Layers = &[&["panics"], &["hub", "tokenizer"], &["chat", "models"]];
 
 const MIA: Layers = &[&["json", "random", "texts", "token_stats"], &["methods", "statistics"]];
 

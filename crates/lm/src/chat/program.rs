@@ -59,20 +59,24 @@ impl<'s> Program<'s> {
             constants = match (operands, instruction) {
                 (Some(operands), _) if operands <= constants => constants - operands + 1,
                 (Some(_), _) => {
-                    return Some(at(instructions, index, "it builds a list, tuple or dict of anything but constants"));
+                    return Some(in_line(
+                        instructions,
+                        index,
+                        "it builds a list, tuple or dict of anything but constants",
+                    ));
                 }
                 (None, Instruction::LoadConst(_)) => constants + 1,
                 (None, _) => 0,
             };
             match (instruction, next) {
                 (Instruction::Mul | Instruction::Pow, _) => {
-                    return Some(at(instructions, index, "it multiplies anything but constants"));
+                    return Some(in_line(instructions, index, "it multiplies anything but constants"));
                 }
                 (Instruction::CallFunction(NAMESPACE, _), Some(Instruction::StoreLocal(name))) => {
                     namespaces.insert(*name);
                 }
                 (Instruction::CallFunction(NAMESPACE, _), _) | (Instruction::Lookup(NAMESPACE), _) => {
-                    return Some(at(
+                    return Some(in_line(
                         instructions,
                         index,
                         "it uses `namespace` other than in `{% set NAME = namespace(...) %}`",
@@ -89,12 +93,12 @@ impl<'s> Program<'s> {
             _ => None,
         });
         misused.map(|(index, name)| {
-            at(instructions, index, &format!("it uses the namespace `{name}` other than by its attributes"))
+            in_line(instructions, index, &format!("it uses the namespace `{name}` other than by its attributes"))
         })
     }
 }
 
-fn at(instructions: &Instructions<'_>, index: u32, fault: &str) -> String {
+fn in_line(instructions: &Instructions<'_>, index: u32, fault: &str) -> String {
     match instructions.get_line(index) {
         Some(line) => format!("line {line}: {fault}, whose size nothing would bound"),
         None => format!("{fault}, whose size nothing would bound"),
