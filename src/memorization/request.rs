@@ -94,10 +94,8 @@ impl MemorizationRequest {
             Some("there are no texts; a memorization job takes at least one".to_owned())
         } else if all > MOST_TEXTS {
             Some(format!("there are {all} texts, those of the control included; the limit of a job is {MOST_TEXTS}"))
-        } else if let Some(fault) = self.continuation.and_then(|settings| settings.texts_fault(all)) {
-            Some(fault)
         } else {
-            None
+            self.continuation.and_then(|settings| settings.texts_fault(all))
         }
     }
 }
