@@ -802,7 +802,7 @@ class Report(Rows):
         grams = lambda words: [tuple(words[at:at + 13]) for at in range(len(words) - 12)]
         step = reported["shortest_run"] - 12
         known = [grams(words(sample))[::step] if sample.get("document") is not None else [] for sample in known_samples]
-        holders, sizes, names, of_rows, before = {gram: None for list in known for gram in list}, {}, {}, [], (None, [])
+        holders, sizes, names, of_rows, before = {gram: set() for list in known for gram in list}, {}, {}, [], (None, [])
         for at, sample in enumerate(samples):
             document = sample.get("document")
             work = ("text", at) if document is None else ("document", str(document))
@@ -812,25 +812,26 @@ class Report(Rows):
             sizes[work] = sizes.get(work, 0) + len(grams(run))
             of_rows.append([gram for gram in grams(run) if gram in holders])
             for gram in of_rows[-1]:
-                holders[gram] = holders[gram] or work
+                holders[gram].add(work)
         documents, known_out, passages, quoted, works = {}, set(), 0, set(), []
         for at, sample in enumerate(known_samples):
             if sample.get("document") is not None:
                 documents.setdefault(str(sample["document"]), []).append(at)
         for places in documents.values():
-            held = [holders[gram] for at in places for gram in known[at]]
-            counts, longest, run = {}, 0, 0
-            for work in held:
-                run = run + 1 if work else 0
-                longest = max(longest, run)
-                if work:
-                    counts[work] = counts.get(work, 0) + 1
-            share = max([sum(counts.values()) / max(1, len(held))] + [min(1.0, n * step / max(1, sizes[work])) for work, n in counts.items()])
+            distinct, longest, runs = {gram for at in places for gram in known[at]}, 0, {}
+            for gram in (gram for at in places for gram in known[at]):
+                runs = {work: runs.get(work, 0) + 1 for work in holders[gram]}
+                longest = max([longest, *runs.values()])
+            counts = {}
+            for work in (work for gram in distinct for work in holders[gram]):
+                counts[work] = counts.get(work, 0) + 1
+            held = sum(bool(holders[gram]) for gram in distinct)
+            share = max([held / max(1, len(distinct))] + [min(1.0, n * step / max(1, sizes[work])) for work, n in counts.items()])
             words_in_run = (longest - 1) * step + 13 if longest else 0
             if longest and (share >= 0.1 or words_in_run >= 100):
                 known_out.update(places)
                 # Works are in the order in which their texts are.
-                most = max(sizes, key=lambda work: counts.get(work, 0))
+                most = max(sizes, key=lambda work: counts.get(work, 0) / max(1, sizes[work]))
                 works.append((known_samples[places[0]]["document"], names[most], share, words_in_run))
             else:
                 with_shared = [at for at in places if any(holders[gram] for gram in known[at])]

@@ -79,7 +79,15 @@ fn is_nullable(one: &OneOf) -> bool {
 
 /// Moves defaults and descriptions, in the schema and in all that it consists of.
 fn visit(schema: &mut RefOr<Schema>) {
-    let RefOr::T(schema) = schema else { return };
+    let schema = match schema {
+        RefOr::T(schema) => schema,
+        RefOr::Ref(reference) => {
+            let mut description = Some(std::mem::take(&mut reference.description)).filter(|text| !text.is_empty());
+            state_default(&mut reference.default, &mut description);
+            reference.description = description.unwrap_or_default();
+            return;
+        }
+    };
     match schema {
         Schema::Object(object) => {
             state_default(&mut object.default, &mut object.description);

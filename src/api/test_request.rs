@@ -64,8 +64,8 @@ pub struct TestBody {
     /// left out.
     #[schema(value_type = Option<Cut>)]
     cut: Option<Shaped<Object<Cut>>>,
-    /// Id of a model that has not seen the texts in question, which computes the same methods. If left out it is the configured
-    /// reference model for `dataset` and `order`, and none for `paired` and `rank`; none with null.
+    /// Id of a model that has not seen the texts in question, which computes the same methods. If left out it is the base of
+    /// the model, else the reference model, for `dataset` and `order`, and none for `paired` and `rank`; none with null.
     #[schema(value_type = Option<String>)]
     #[serde(default, deserialize_with = "given")]
     control: Option<Shaped<Option<String>>>,

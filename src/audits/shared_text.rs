@@ -88,10 +88,12 @@ fn known_works(rows: &[SampleScores]) -> Vec<(SampleId, Vec<usize>)> {
 struct Search {
     /// By the hash of each known n-gram: the first work tested that has it.
     holders: HashMap<u64, u32>,
+    /// The others that have it, where several do.
+    more_holders: HashMap<u64, Vec<u32>>,
     works: IndexMap<String, TestedWork>,
     /// The last words of the text before, which the next one continues if it is of the same work.
     last: (u32, Vec<u64>),
-    /// The known n-grams in each text.
+    /// The known n-grams in each text, each once.
     rows: Vec<Vec<u64>>,
 }
 
@@ -104,7 +106,8 @@ struct TestedWork {
 impl Search {
     fn new(known: &[SampleScores]) -> Self {
         let holders = known.iter().flat_map(|row| row.ngrams.iter().map(|&hash| (hash, NOWHERE))).collect();
-        Self { holders, works: IndexMap::new(), last: (NOWHERE, Vec::new()), rows: Vec::new() }
+        let (works, last) = (IndexMap::new(), (NOWHERE, Vec::new()));
+        Self { holders, more_holders: HashMap::new(), works, last, rows: Vec::new() }
     }
 
     /// Looks up the n-grams of the next texts.
@@ -123,13 +126,22 @@ impl Search {
             for hash in ngram_hashes(&text) {
                 ngrams += 1;
                 if let Some(holder) = self.holders.get_mut(&hash) {
-                    *holder = (*holder).min(work);
                     shared.push(hash);
+                    if *holder == NOWHERE {
+                        *holder = work;
+                    } else if *holder != work {
+                        let others = self.more_holders.entry(hash).or_default();
+                        if !others.contains(&work) {
+                            others.push(work);
+                        }
+                    }
                 }
             }
             if let Some((_, tested)) = self.works.get_index_mut(work as usize) {
                 tested.ngrams += ngrams;
             }
+            shared.sort_unstable();
+            shared.dedup();
             self.rows.push(shared);
             let tail = text.len().saturating_sub(NGRAM_WORDS - 1);
             self.last = (work, text.split_off(tail));
@@ -158,7 +170,7 @@ impl Search {
         let mut left_out = Vec::new();
         for (document, rows) in works {
             let ngrams = || rows.iter().flat_map(|&row| known[row].ngrams.iter().copied());
-            match self.shared_work(document, ngrams().collect(), step) {
+            match self.shared_work(document, ngrams(), step) {
                 Some(work) => {
                     shared.known.extend(rows);
                     left_out.push(work);
@@ -184,15 +196,43 @@ impl Search {
         shared
     }
 
-    /// A known work with these n-grams as it is left out; `None` if it shares too little for that.
-    fn shared_work(&self, document: &SampleId, ngrams: Vec<u64>, step: usize) -> Option<SharedWork> {
-        let holders: Vec<u32> = ngrams.iter().filter_map(|hash| self.holders.get(hash).copied()).collect();
-        let longest = holders.split(|&holder| holder == NOWHERE).map(<[u32]>::len).max().unwrap_or(0);
-        let mut by_work: IndexMap<u32, usize> = IndexMap::new();
-        for &holder in holders.iter().filter(|&&holder| holder != NOWHERE) {
-            *by_work.entry(holder).or_default() += 1;
+    /// All works tested that have a known n-gram.
+    fn holders(&self, hash: u64) -> impl Iterator<Item = u32> {
+        let first = self.holders.get(&hash).copied().filter(|holder| *holder != NOWHERE);
+        first.into_iter().chain(self.more_holders.get(&hash).into_iter().flatten().copied())
+    }
+
+    /// The largest number of n-grams of a known work, one after another, that one work tested has.
+    fn longest(&self, ngrams: impl Iterator<Item = u64>) -> usize {
+        let (mut runs, mut longest): (HashMap<u32, usize>, usize) = (HashMap::new(), 0);
+        for hash in ngrams {
+            runs = self.holders(hash).map(|work| (work, runs.get(&work).map_or(1, |run| run + 1))).collect();
+            longest = runs.values().copied().fold(longest, usize::max);
         }
-        let all = by_work.values().sum::<usize>() as f64 / ngrams.len().max(1) as f64;
+        longest
+    }
+
+    /// A known work with these n-grams, in order of its passages, as it is left out; `None` if it shares too little for that. An n-gram that it
+    /// repeats counts once: a refrain is a quotation, however often it comes.
+    fn shared_work(
+        &self,
+        document: &SampleId,
+        ngrams: impl Iterator<Item = u64> + Clone,
+        step: usize,
+    ) -> Option<SharedWork> {
+        let longest = self.longest(ngrams.clone());
+        let distinct: HashSet<u64> = ngrams.collect();
+        let mut by_work: IndexMap<u32, usize> = IndexMap::new();
+        let mut held = 0;
+        for &hash in &distinct {
+            let mut is_held = false;
+            for holder in self.holders(hash) {
+                *by_work.entry(holder).or_default() += 1;
+                is_held = true;
+            }
+            held += usize::from(is_held);
+        }
+        let all = held as f64 / distinct.len().max(1) as f64;
         let tested = |work: u32| self.works.get_index(work as usize).map(|(_, tested)| tested);
         let of_tested = by_work.iter().filter_map(|(&work, &count)| {
             let share = (count * step) as f64 / tested(work)?.ngrams.max(1) as f64;
@@ -203,8 +243,12 @@ impl Search {
         if longest == 0 || (share < SHARE && longest_run < RUN) {
             return None;
         }
-        // The first of those with most, whatever the order of the map.
-        let most = by_work.iter().min_by_key(|(work, count)| (std::cmp::Reverse(**count), **work));
+        // The one with the largest share of its own; of several the first, whatever the order of the map.
+        let size = |work: u32| tested(work).map_or(1, |tested| tested.ngrams.max(1));
+        let most = by_work.iter().max_by(|(one, count), (other, others)| {
+            let shares = (**count * size(**other)).cmp(&(**others * size(**one)));
+            shares.then(other.cmp(one))
+        });
         let with = most.and_then(|(&work, _)| tested(work)?.name.clone());
         Some(SharedWork { document: document.clone(), with, share, longest_run })
     }
@@ -295,6 +339,30 @@ mod tests {
         let shared = shared(&work("known.txt", &with(100..900), 128), &work("book.txt", &with(1_000..1_900), 128));
         assert_eq!(shared.findings.sentence(), None);
         assert!(shared.known.is_empty() && shared.tested.is_empty());
+    }
+
+    /// A refrain is a quotation, however often the known work repeats it.
+    #[test]
+    fn a_repeated_refrain_counts_once() {
+        let (song, book) = (words(100..700), words(1_000..3_000));
+        let verses: Vec<String> = song.chunks(20).flat_map(|verse| [verse, &words(0..24)].concat()).collect();
+        let shared = shared(&work("song.txt", &verses, 128), &work("book.txt", &[book, words(0..24)].concat(), 128));
+        assert_eq!(shared.findings.works, 0, "{:?}", shared.findings);
+        assert!(!shared.known.is_empty() && shared.tested.len() == 1);
+    }
+
+    /// The order of the works tested decides nothing.
+    #[test]
+    fn a_work_that_another_one_holds_as_well_is_compared_with_known_works() {
+        let poem = words(0..60);
+        let known = work("anthology.txt", &[words(100..2_000), poem.clone()].concat(), 128);
+        let [alone, within] =
+            [work("poem.txt", &poem, 128), work("big.txt", &[words(3_000..5_000), poem].concat(), 128)];
+        for tested in [[alone.clone(), within.clone()].concat(), [within, alone].concat()] {
+            let findings = shared(&known, &tested).findings;
+            assert_eq!(findings.works, 1, "{findings:?}");
+            assert_eq!(findings.left_out[0].with, Some(SampleId::Text("poem.txt".to_owned())));
+        }
     }
 
     /// A short work within a long one shares little of that, and all of its own.

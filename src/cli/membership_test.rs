@@ -84,8 +84,8 @@ pub struct CommonArgs {
     /// Label or name of the method that the verdict is about; by default ref, else min_k_plus_plus, else the first method.
     #[arg(long, value_name = "METHOD")]
     pub primary: Option<String>,
-    /// A model that has not seen the texts in question, named as `--model` is, or `none`; by default the reference model for `dataset`
-    /// and `order`, and none for `paired` and `rank`.
+    /// A model that has not seen the texts in question, named as `--model` is, or `none`; by default the base of the model, else
+    /// the reference model, for `dataset` and `order`, and none for `paired` and `rank`.
     #[arg(long, value_name = "MODEL")]
     pub control: Option<String>,
     /// The SHA-256 that was published before the model was made, over the kind, the primary method, the nonce and the texts, as

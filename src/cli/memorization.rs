@@ -49,7 +49,7 @@ pub struct MemorizationArgs {
     continue_by: Option<usize>,
     /// Window whose prefix is continued: `most_probable`, with the largest log p, or `start`, the first.
     #[arg(long, value_name = "WINDOW", help_heading = "Continuation", requires = "continue_by", value_parser = variant::<SeedPassage>(), default_value = "most_probable")]
-    seed_passage: SeedPassage,
+    continue_from: SeedPassage,
     /// Least number of matching words of a near-verbatim block.
     #[arg(long, value_name = "NUMBER", help_heading = "Continuation", requires = "continue_by", default_value_t = ContinuationSettings::default().least_words)]
     least_words: usize,
@@ -117,8 +117,8 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     if let [fault, ..] = &*windows.faults() {
         bail!("--{}: {}", fault.pointer.trim_start_matches('/'), fault.detail);
     }
-    let (seed, least_words) = (args.seed_passage, args.least_words);
-    let continuation = args.continue_by.map(|tokens| ContinuationSettings { tokens, seed, least_words });
+    let (from, least_words) = (args.continue_from, args.least_words);
+    let continuation = args.continue_by.map(|tokens| ContinuationSettings { tokens, from, least_words });
     if let Some(fault) = continuation.iter().flat_map(ContinuationSettings::faults).next() {
         let flag = if fault.pointer == "/tokens" { "--continue" } else { "--least-words" };
         bail!("{flag}: {}", fault.detail);

@@ -24,9 +24,6 @@ use tower::ServiceExt;
 /// Name of the flag.
 const REQUEST: &str = "request";
 
-/// The kind of job that waits until all eager models are loaded.
-const TUNING: &str = "finetune";
-
 /// Interval between two looks at the job.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -104,7 +101,7 @@ pub async fn run(
         "memorization" => report.print(&results, |results, width| {
             part(results).map_or(String::new(), |report| memorization_table::render(&report, width))
         }),
-        TUNING => report.print(&results, |results, _| finetune::summary(results)),
+        "finetune" => report.print(&results, |results, _| finetune::summary(results)),
         _ => json_alone.print(&results, |_, _| String::new()),
     }
 }
@@ -142,9 +139,6 @@ async fn perform(
     }
     let store = app::open_store(settings).await?;
     let scorer = app::make_scorer(settings, app::hub())?;
-    if document.operation == TUNING {
-        scorer.pool().begin_opening();
-    }
     let jobs = ServiceJobs::start(kinds, &scorer, &store, settings).await?;
     let state = ApiState::new(scorer.clone(), jobs.routed.clone(), MetricsExporter::install()?, settings);
     let router = api::router(state, kinds);

@@ -7,7 +7,7 @@ use super::request::Class;
 use super::shared::Shared;
 use super::status::EngineStatus;
 use super::{DeviceSlot, EngineOptions};
-use crate::pool::{ModelState, Pool};
+use crate::pool::{Lifecycle, ModelState, Pool};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -67,6 +67,21 @@ impl Engine {
     /// Waits until every eager model is loaded, on one of its devices at least, or was unloaded by hand.
     pub async fn wait_until_loaded(&self) -> Result<(), EngineError> {
         self.pool().signal().wait_for(|| self.loaded()).await
+    }
+
+    /// Waits until no eager model is being opened or loaded. Models that nobody has begun to open, as in a command that uses one model
+    /// alone, are not waited for.
+    pub async fn wait_for_eager_loads(&self) {
+        let is_loading = |model: &Lifecycle| {
+            model.is_missing()
+                && matches!(model.state(), ModelState::Fetching | ModelState::Opened | ModelState::Loading)
+        };
+        let are_over = || {
+            let facts = self.shared().facts();
+            let can_load = facts.device_lost.is_none() && facts.device_alive();
+            !can_load || !self.pool().lock().iter().any(|(_, model)| is_loading(model))
+        };
+        self.pool().signal().wait_for(|| are_over().then_some(())).await
     }
 
     /// Waits until requests are served as configured; for ever where they never are.

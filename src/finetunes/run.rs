@@ -134,7 +134,7 @@ impl TuningRun {
         on_step: impl FnMut(&StepReport, usize) + Send + 'static,
     ) -> Result<Finetuned, FinetuneError> {
         // Models that the service waits for come first; one that fails to load is no reason not to tune another.
-        let _ = self.engine.wait_until_loaded().await;
+        self.engine.wait_for_eager_loads().await;
         let base = self.base()?;
         let memory = self.reserved(&base).await?;
         let stop = CancellationToken::new();

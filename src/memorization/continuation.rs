@@ -28,8 +28,8 @@ pub struct ContinuationSettings {
     #[default = 200]
     #[schema(minimum = 1, maximum = 10_000)]
     pub tokens: usize,
-    /// Passage that is continued.
-    pub seed: SeedPassage,
+    /// Window whose prefix is continued.
+    pub from: SeedPassage,
     /// Least number of matching words of a near-verbatim block, at most `tokens`.
     #[default = 100]
     #[schema(minimum = 1, maximum = 10_000)]
@@ -148,8 +148,8 @@ impl ContinuationSettings {
     #[must_use]
     pub fn seed_window(&self, text: &TextExtraction) -> Option<usize> {
         let windows = text.windows.iter().enumerate().filter(|(_, window)| window.given.is_none());
-        let seed = match self.seed {
-            // Of equally probable windows the first.
+        let seed = match self.from {
+            // The first of those that are equally probable.
             SeedPassage::MostProbable => windows.rev().max_by(|(_, one), (_, other)| one.log_p.total_cmp(&other.log_p)),
             SeedPassage::Start => windows.min_by_key(|(index, _)| *index),
         };
@@ -226,7 +226,7 @@ mod tests {
         };
         let windows = vec![window(-9.0, None), window(-1.0, Some(3)), window(-3.0, None), window(-3.0, None)];
         let text = TextExtraction { windows, ..TextExtraction::default() };
-        let from = |seed| ContinuationSettings { seed, ..ContinuationSettings::default() };
+        let from = |from| ContinuationSettings { from, ..ContinuationSettings::default() };
         assert_eq!(from(SeedPassage::Start).seed_window(&text), Some(0));
         assert_eq!(from(SeedPassage::MostProbable).seed_window(&text), Some(2));
         assert_eq!(ContinuationSettings::default().seed_window(&TextExtraction::default()), None);
@@ -279,6 +279,6 @@ mod tests {
         assert_eq!(faults(r#"{"tokens": 99}"#), ["/least_words"]);
         let texts_fault = |texts| ContinuationSettings::default().texts_fault(texts).is_some();
         assert_eq!([1_000, 1_001, usize::MAX].map(texts_fault), [false, true, true]);
-        assert!(serde_json::from_str::<ContinuationSettings>(r#"{"seed": "end"}"#).is_err());
+        assert!(serde_json::from_str::<ContinuationSettings>(r#"{"from": "end"}"#).is_err());
     }
 }

@@ -113,7 +113,7 @@ impl MapSource {
 }
 
 impl MapFormat {
-    /// What a file has before its rows.
+    /// The line before the rows; empty where there is none.
     #[must_use]
     pub fn header(self) -> String {
         match self {

@@ -176,7 +176,7 @@ fn standing(known: KnownWorks) -> String {
 
 /// Counts the texts that come back when they are continued greedily, among those that are long enough to.
 fn continued(settings: ContinuationSettings, texts: &[TextExtraction], control: Option<&[TextExtraction]>) -> String {
-    let ContinuationSettings { tokens, least_words, seed } = settings;
+    let ContinuationSettings { tokens, least_words, from } = settings;
     let counts = |texts: &[TextExtraction]| {
         let long_enough = |continuation: &&TextContinuation| continuation.following_words >= least_words;
         let continuations = || texts.iter().filter_map(|text| text.continuation.as_ref()).filter(long_enough);
@@ -189,7 +189,7 @@ fn continued(settings: ContinuationSettings, texts: &[TextExtraction], control: 
         counts(texts)
     );
     let Some(control) = control else { return format!("{begin}.") };
-    let caveat = match seed {
+    let caveat = match from {
         SeedPassage::MostProbable => " Longer texts have more windows to be continued from.",
         SeedPassage::Start => "",
     };

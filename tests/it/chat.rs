@@ -126,7 +126,7 @@ async fn audits_and_datasets_keep_the_text_alone() {
         assert!(problem["detail"].as_str().unwrap().contains(words), "{query}: {problem}");
     }
     assert_eq!(upload("?chat_template=none", &lines).await.status, 404);
-    // What takes whole texts refuses the spans, and requests without a template the conversation.
+    // Jobs on whole texts refuse the spans, and requests without a template refuse the conversation.
     let tuned = json!({ "model": CHAT, "name": "a", "dataset": dataset["id"] });
     let problem = app.post("/v1/finetunes", &tuned).await.problem(422);
     assert!(problem.to_string().contains("have `context` or `spans`"), "{problem}");
@@ -235,14 +235,14 @@ fn output(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_pdr-audit")).args(arguments).output().unwrap()
 }
 
-/// What a command prints that does what it is asked.
+/// Standard output of a command that succeeds.
 fn run(arguments: &[&str]) -> String {
     let output = output(arguments);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a command says that fails.
+/// Standard error of a command that fails.
 fn failed(arguments: &[&str]) -> String {
     let output = output(arguments);
     assert!(!output.status.success());

@@ -263,6 +263,18 @@ fn an_audit_prints_the_mean_over_groups_and_lists_tokens() {
     assert!(stderr(&audit(&["--average", "model"])).contains("[possible values: group]"));
 }
 
+/// The demo has a second eager model, which this command never opens.
+#[test]
+fn an_audit_tunes_without_waiting_for_models_that_it_does_not_use() {
+    let samples = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/models/demo/audit.jsonl")).unwrap();
+    let samples = samples.lines().take(60).collect::<Vec<_>>().join("\n");
+    let methods = r#"[{"name":"fsd","split":0.3,"seeds":[1],"score":{"name":"min_k"}}]"#;
+    let audited = run(&["audit", "-", "--methods", methods, "--control", "none"], samples.as_bytes());
+    assert!(audited.status.success(), "{}", String::from_utf8_lossy(&audited.stderr));
+    let report: Value = serde_json::from_slice(&audited.stdout).unwrap();
+    assert_eq!(report["splits"].as_array().map(Vec::len), Some(1));
+}
+
 #[test]
 fn memorization_looks_at_files_of_samples_and_of_plain_text() {
     let directory = tempfile::tempdir().unwrap();

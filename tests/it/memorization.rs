@@ -250,7 +250,7 @@ async fn a_text_is_continued_greedily_from_a_window() {
     let (control, texts) = all.split_at(1);
     let mut body = json!({
         "model": "demo", "texts": texts, "control": control, "prefix": 8, "suffix": 4, "stride": 8,
-        "continuation": { "tokens": 30, "seed": "start", "least_words": 1 },
+        "continuation": { "tokens": 30, "from": "start", "least_words": 1 },
     });
     let found = results(&app, &body).await;
     let continuation = &found["texts"][0]["continuation"];
@@ -289,7 +289,7 @@ async fn a_text_is_continued_greedily_from_a_window() {
     let found = results(&app, &body).await;
     assert_eq!(found["texts"][0]["continuation"]["seed_start"], 0);
     assert!(found["texts"][1].get("continuation").is_none());
-    assert_eq!(found["continuation"], json!({ "tokens": 200, "seed": "most_probable", "least_words": 100 }));
+    assert_eq!(found["continuation"], json!({ "tokens": 200, "from": "most_probable", "least_words": 100 }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -393,7 +393,7 @@ async fn what_cannot_be_looked_at_is_refused_by_name() {
             "/continuation/tokens",
             "0 is outside 1 to 10000",
         ),
-        (json!({ "texts": [text], "continuation": { "seed": "end" } }), "/continuation/seed", "unknown variant `end`"),
+        (json!({ "texts": [text], "continuation": { "from": "end" } }), "/continuation/from", "unknown variant `end`"),
         (json!({ "texts": [text], "continuation": { "token": 3 } }), "/continuation/token", "unknown field"),
         // The last token runs through no pass.
         (

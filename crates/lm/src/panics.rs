@@ -15,6 +15,18 @@ pub fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| panic_message(&*panic).to_owned())
 }
 
+/// Calls such a library on a thread with room for its recursion over what others have written, where it has no bound of its own: a
+/// stack that overflows ends the process, and no error and no panic.
+pub fn caught_on_large_stack<T: Send>(call: impl FnOnce() -> T + Send) -> Result<T, String> {
+    // Reserved, and not in memory before it is used.
+    const STACK: usize = 256 << 20;
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, call);
+        let thread = thread.map_err(|error| format!("there is no thread for it: {error}"))?;
+        thread.join().map_err(|panic| panic_message(&*panic).to_owned())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::panic_message;

@@ -161,12 +161,10 @@ class Lora(TypedDict, total=False):
     target_modules: list[str]
 
 
-class Continuation(TypedDict, total=False):
-    """Greedy continuation of texts."""
-
-    tokens: int
-    seed: Literal["most_probable", "start"]
-    least_words: int
+#: Greedy continuation of texts.
+Continuation = TypedDict(
+    "Continuation", {"tokens": int, "from": Literal["most_probable", "start"], "least_words": int}, total=False
+)
 
 
 class Optimizer(TypedDict, total=False):

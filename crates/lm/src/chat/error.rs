@@ -53,7 +53,7 @@ impl ChatError {
     /// Returns true if the fault is the template's own, so that every conversation has it.
     #[must_use]
     pub fn is_of_template(&self) -> bool {
-        matches!(self, Self::NoTemplate | Self::File { .. } | Self::Template(_) | Self::Date | Self::Exhausted)
+        matches!(self, Self::NoTemplate | Self::File { .. } | Self::Template(_))
     }
 }
 

@@ -8,13 +8,21 @@ use std::fmt::Write;
 /// Maximum depth of a value.
 const MAX_DEPTH: usize = 32;
 
+/// Maximum number of bytes of a separator, which is written for the fuel of a value.
+const MAX_SEPARATOR: usize = 8;
+
 /// Writes a value as JSON, by the arguments that the filter of transformers takes.
 pub fn to_json(state: &State, value: &Value, options: Kwargs) -> Result<Value, Error> {
     let indent: Option<usize> = options.get("indent")?;
     let separators: Option<Vec<String>> = options.get("separators")?;
     let (between, after_key) = match separators.as_deref() {
-        Some([between, after_key]) => (between.clone(), after_key.clone()),
-        Some(_) => return Err(Error::new(ErrorKind::InvalidOperation, "`separators` takes two texts")),
+        Some([between, after_key]) if between.len().max(after_key.len()) <= MAX_SEPARATOR => {
+            (between.clone(), after_key.clone())
+        }
+        Some(_) => {
+            let detail = format!("`separators` takes two texts of at most {MAX_SEPARATOR} bytes");
+            return Err(Error::new(ErrorKind::InvalidOperation, detail));
+        }
         None if indent.is_some() => (",".to_owned(), ": ".to_owned()),
         None => (", ".to_owned(), ": ".to_owned()),
     };

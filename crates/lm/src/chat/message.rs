@@ -69,7 +69,7 @@ impl ChatMessages {
         &self.0
     }
 
-    /// Bytes of all contents.
+    /// Bytes of all roles and contents.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.iter().map(|message| message.role.len() + message.content.len()).sum()

@@ -6,9 +6,9 @@ use super::program::Program;
 use super::python::RaisedException;
 use super::spans::{MarkedTurn, locate};
 use super::template::ChatTemplate;
-use crate::panics::caught;
+use crate::panics::caught_on_large_stack;
 use minijinja::{Environment, Error, ErrorKind, Value, context};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::error::Error as _;
 
 /// Fuel of one rendering, beside what the bytes of the messages bring: 200,000 instructions, and 13 MB of output and values.
@@ -32,11 +32,14 @@ impl ChatTemplate {
     /// assistant says nothing.
     pub fn render(&self, messages: &ChatMessages, limit: u64) -> Result<RenderedChat, ChatError> {
         let panicked = |panic| ChatError::Internal(format!("the library that renders chat templates failed: {panic}"));
-        caught(|| self.render_unguarded(messages, limit)).map_err(panicked)?
+        caught_on_large_stack(|| self.render_unguarded(messages, limit)).map_err(panicked)?
     }
 
     fn render_unguarded(&self, messages: &ChatMessages, limit: u64) -> Result<RenderedChat, ChatError> {
-        let all = messages.as_slice();
+        let (all, bytes) = (messages.as_slice(), messages.bytes());
+        if bytes as u64 > limit {
+            return Err(ChatError::TooLong { bytes, limit });
+        }
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(FUEL.saturating_add((messages.bytes() / BYTES_PER_FUEL) as u64)));
         let turns = marked_turns(all);
@@ -91,17 +94,26 @@ impl ChatTemplate {
     }
 }
 
+/// The word that marks begin with, before a number.
+const MARK: &str = "AssistantContent";
+
 /// The turns of the assistant that have content, each with a mark that is no part of any message.
 fn marked_turns(messages: &[ChatMessage]) -> Vec<MarkedTurn<'_>> {
-    let is_free = |word: &str| messages.iter().all(|message| !message.content.contains(word));
-    // A text of finite length does not contain all of them.
-    let word = (0_usize..)
-        .map(|number| format!("AssistantContent{number}Turn"))
-        .find(|word| is_free(word))
-        .unwrap_or_default();
+    let numbers = |message: &'_ ChatMessage| -> Vec<usize> {
+        let behind = message.content.match_indices(MARK).map(|(start, _)| &message.content[start + MARK.len()..]);
+        let digits = behind.map(|rest| rest.split(|character: char| !character.is_ascii_digit()).next().unwrap_or(""));
+        digits.filter_map(|digits| digits.parse().ok()).collect()
+    };
+    let used: HashSet<usize> = messages.iter().flat_map(numbers).collect();
+    // Of one number more than there are, one is free.
+    let free = (0..=used.len()).find(|number| !used.contains(number)).unwrap_or_default();
     let scored = messages.iter().enumerate().filter(|(_, message)| message.is_scored());
     scored
-        .map(|(index, message)| MarkedTurn { index, mark: format!("{word}{index}End"), content: &message.content })
+        .map(|(index, message)| MarkedTurn {
+            index,
+            mark: format!("{MARK}{free}Turn{index}End"),
+            content: &message.content,
+        })
         .collect()
 }
 

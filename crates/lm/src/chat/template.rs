@@ -3,7 +3,7 @@
 use super::environment::{environment, without_generation};
 use super::error::{ChatError, shortened};
 use super::program::{ADD, Program, add};
-use crate::panics::caught;
+use crate::panics::caught_on_large_stack;
 use crate::tokenizer::SpecialTokens;
 use minijinja::{Environment, Value};
 use serde_json::{Map, Value as Json};
@@ -20,9 +20,9 @@ const KEY: &str = "chat_template";
 /// Name of the template that counts, where there are several.
 const DEFAULT: &str = "default";
 /// Maximum size of a template in bytes.
-const MAX_TEMPLATE: usize = 256 << 10;
+const MAX_TEMPLATE: usize = 64 << 10;
 
-/// A template that renders conversations, compiled.
+/// A template that renders conversations.
 #[derive(Clone)]
 pub struct ChatTemplate {
     pub(super) source: String,
@@ -63,7 +63,7 @@ impl ChatTemplate {
         Self::new(source, tokens.map_err(|error| ChatError::Template(error.to_string()))?)
     }
 
-    /// Compiles a template.
+    /// Checks that a template compiles.
     ///
     /// # Errors
     /// Where it is none, or too large, or its values could nest without a bound.
@@ -78,7 +78,8 @@ impl ChatTemplate {
             Some(fault) => Err(ChatError::Template(fault)),
             None => Ok(()),
         };
-        caught(check).map_err(|panic| ChatError::Template(format!("the library panicked: {panic}")))??;
+        caught_on_large_stack(check)
+            .map_err(|panic| ChatError::Template(format!("the library panicked: {panic}")))??;
         let mut environment = environment();
         environment.add_function(ADD, add);
         let named = tokens.named.into_iter().map(|(role, token)| (role, Value::from(token)));

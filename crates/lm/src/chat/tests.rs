@@ -202,13 +202,56 @@ fn values_that_nest_without_end_are_refused_before_they_are_made() {
     assert!(compiled("{% set x = ['a', {'b': [1, (2, 3)]}] %}{% if x[0] in ['a', 'b'] %}{% endif %}").is_ok());
 }
 
+/// The library recurses over them, when it compiles them and when it forgets them.
+#[test]
+fn long_chains_leave_the_process_alone() {
+    let rest = PLAIN;
+    for chain in [
+        format!("{{% if false %}}{{{{ m{} }}}}{{% endif %}}", ".b".repeat(5_000)),
+        format!("{{% if false %}}{{{{ {}m }}}}{{% endif %}}", "not ".repeat(5_000)),
+        format!("{{% if false %}}{{{{ m{} }}}}{{% endif %}}", "~m".repeat(5_000)),
+        format!("{{% if false %}}{}{{% endif %}}", "{% elif m %}".repeat(5_000)),
+    ] {
+        let template = compiled(&(chain + rest)).unwrap();
+        assert!(template.render(&talk(), LIMIT).is_ok());
+    }
+}
+
+#[test]
+fn filters_write_no_more_than_their_fuel() {
+    for (source, words) in [
+        (format!("{{{{ range(9000) | tojson(separators=['{}', ':']) }}}}", "x".repeat(9)), "at most 8 bytes"),
+        ("{{ ['a'] | map('default', messages, true) | list }}".to_owned(), "too many arguments"),
+        (
+            "{{ messages | map(attribute='q', default=messages) | list }}".to_owned(),
+            "unknown keyword argument 'default'",
+        ),
+        ("{{ [['a']] | sum(start=[]) }}".to_owned(), "unknown filter"),
+    ] {
+        let error = render(&source, &talk()).unwrap_err().to_string();
+        assert!(error.contains(words), "{source}: {error}");
+    }
+    let mapped = "{{ messages | map(attribute='role') | map('upper') | join(',') }}";
+    assert!(matches!(render(mapped, &talk()), Err(ChatError::Changed { .. })));
+}
+
+#[test]
+fn marks_are_found_in_one_pass() {
+    let content: String = (0..40_000).map(|number| format!("AssistantContent{number}Turn ")).collect();
+    let talk = messages(&json!([{"role": "user", "content": content}, {"role": "assistant", "content": "Because."}]));
+    let begun = Instant::now();
+    let rendered = compiled(PLAIN).unwrap().render(&talk, 8 << 20).unwrap();
+    assert!(rendered.text.contains("AssistantContent39999Turn") && begun.elapsed() < Duration::from_secs(20));
+    assert_eq!(rendered.spans.len(), 1);
+}
+
 #[test]
 fn deep_expressions_are_refused() {
     for source in [format!("{{{{ {}1{} }}}}", "(".repeat(100_000), ")".repeat(100_000)), "{% if 1 %}".repeat(20_000)] {
         assert!(matches!(compiled(&source), Err(ChatError::Template(_))));
     }
     assert!(
-        matches!(compiled(&"x".repeat(300_000)), Err(ChatError::Template(detail)) if detail.contains("at most 262144"))
+        matches!(compiled(&"x".repeat(300_000)), Err(ChatError::Template(detail)) if detail.contains("at most 65536"))
     );
 }
 

@@ -31,7 +31,7 @@ pub struct Continuation {
     pub ended: Ending,
 }
 
-/// Why a continuation is not longer.
+/// Reason why a continuation is not longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
     /// As many ids as were wanted, or as one pass gives.
