@@ -181,6 +181,24 @@ struct OtherFields<'m, A> {
     is_supplied: bool,
 }
 
+/// Reads a key as the object does, within the reader that knows its place; `None` for that of the conversation.
+struct FieldKey<'m, S> {
+    /// Taken by a key of the object.
+    seed: &'m mut Option<S>,
+    text: &'m mut Option<&'static str>,
+}
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for FieldKey<'_, S> {
+    type Value = Option<S::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let Some(seed) = self.seed.take_if(|_| name != MESSAGES) else { return Ok(None) };
+        *self.text = TEXTS.into_iter().find(|text| *text == name).or(*self.text);
+        seed.deserialize(name.into_deserializer()).map(Some)
+    }
+}
+
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for OtherFields<'_, A> {
     type Error = A::Error;
 
@@ -188,18 +206,18 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for OtherFields<'_, A> {
         if self.is_supplied {
             return Ok(None);
         }
-        while let Some(name) = self.map.next_key::<String>()? {
-            if name != MESSAGES {
-                *self.text = TEXTS.into_iter().find(|text| *text == name).or(*self.text);
-                return seed.deserialize(name.into_deserializer()).map(Some);
+        let mut seed = Some(seed);
+        while let Some(key) = self.map.next_key_seed(FieldKey { seed: &mut seed, text: &mut *self.text })? {
+            if key.is_some() {
+                return Ok(key);
             }
             if self.messages.replace(self.map.next_value()?).is_some() {
                 return Err(A::Error::duplicate_field(MESSAGES));
             }
         }
-        if self.text.is_some() || !matches!(self.messages, Some(Some(_))) {
+        let Some(seed) = seed.filter(|_| self.text.is_none() && matches!(self.messages, Some(Some(_)))) else {
             return Ok(None);
-        }
+        };
         self.is_supplied = true;
         let name: StrDeserializer<'_, A::Error> = TEXTS[0].into_deserializer();
         seed.deserialize(name).map(Some)

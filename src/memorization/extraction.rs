@@ -4,9 +4,8 @@
 //! (Carlini et al. 2021 and 2023), or with the probability `p` that sampling gives it (Hayes et al. 2025), so that n tries give
 //! it at least once with probability `1 - (1 - p)^n`.
 
-use super::continuation::TextContinuation;
 use super::greedy_run::GreedyRun;
-use super::request::WindowShape;
+use super::passes::WindowShape;
 use crate::datasets::SampleId;
 use crate::scorer::TextError;
 use mia::TokenStats;
@@ -148,6 +147,52 @@ pub struct TextExtraction {
     /// Why it has no windows: `too_short`, `too_long`, `untokenizable` or `non_finite`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<TextError>,
+}
+
+/// Greedy continuation of a text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TextContinuation {
+    /// Start of the seed passage, in Unicode code points of the text.
+    pub seed_start: usize,
+    /// End of the seed passage, exclusive.
+    pub seed_end: usize,
+    /// Tokens that the model wrote.
+    pub tokens: usize,
+    /// Tokens from the first on that are those of the text.
+    pub verbatim_tokens: usize,
+    /// True if the model ended the text.
+    pub end_of_text: bool,
+    /// The text that the model wrote.
+    pub text: String,
+    /// Words of it.
+    pub words: usize,
+    /// Words of the text behind the seed passage.
+    pub following_words: usize,
+    /// Words of these that near-verbatim blocks give back.
+    pub matching_words: usize,
+    /// Their share (`nv-recall` of arXiv 2601.02671); absent if no words follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recall: Option<f64>,
+    /// Near-verbatim blocks, in order.
+    pub blocks: Vec<VerbatimBlock>,
+    /// Reason why there is no text: `undecodable`, or `model_failed` if the model gave no finite numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<TextError>,
+}
+
+/// A part of a text that a continuation has near-verbatim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VerbatimBlock {
+    /// Start of the part, in Unicode code points of the text.
+    pub start: usize,
+    /// End of the part, exclusive.
+    pub end: usize,
+    /// Its start in the continuation.
+    pub written_start: usize,
+    /// Its end in the continuation, exclusive.
+    pub written_end: usize,
+    /// Words that both have.
+    pub matching_words: usize,
 }
 
 impl TextExtraction {

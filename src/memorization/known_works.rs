@@ -5,7 +5,7 @@
 //! the beginning to the end of a work: which of them count depends on no score.
 
 use super::extraction::{ExtractionWindow, TextExtraction};
-use super::request::WindowShape;
+use super::passes::WindowShape;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -1,7 +1,7 @@
 //! The windows of a report as rows along its texts.
 
 use super::extraction::ExtractionWindow;
-use super::request::WindowShape;
+use super::passes::WindowShape;
 use crate::datasets::SampleId;
 use crate::wire::inert;
 use serde::{Deserialize, Serialize};

@@ -3,10 +3,65 @@
 //! A window is a prefix and a suffix. Windows that begin within the prefix of another share its pass: their suffixes are scored
 //! after their own prefix and the tokens that the pass has before it, fewer than `prefix`.
 
-use super::request::{WindowPasses, WindowShape};
+use mia::methods::Fault;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use strum::{EnumString, VariantNames};
 use utoipa::ToSchema;
+
+/// The windows of a text, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WindowShape {
+    /// Tokens of a window that the model is given.
+    pub prefix: usize,
+    /// Tokens of the continuation.
+    pub suffix: usize,
+    /// Tokens from the start of a window to that of the next.
+    pub stride: usize,
+    pub passes: WindowPasses,
+}
+
+/// Forward passes of overlapping windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum WindowPasses {
+    /// Windows that begin within the prefix of another share its pass, and are given fewer than twice `prefix` tokens.
+    #[default]
+    Shared,
+    /// Each window is a pass of its own, and is given exactly `prefix` tokens.
+    Separate,
+}
+
+impl Default for WindowShape {
+    fn default() -> Self {
+        Self { prefix: 50, suffix: 50, stride: 10, passes: WindowPasses::Shared }
+    }
+}
+
+impl WindowShape {
+    /// Returns the faults of its numbers, with pointers to them.
+    #[must_use]
+    pub fn faults(&self) -> Vec<Fault> {
+        let numbers = [("/prefix", self.prefix), ("/suffix", self.suffix), ("/stride", self.stride)];
+        let zeros = numbers.into_iter().filter(|(_, number)| *number == 0);
+        zeros.map(|(pointer, _)| Fault::new(pointer.to_owned(), "0 tokens, expected at least 1".to_owned())).collect()
+    }
+}
+
+impl WindowShape {
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        self.prefix.saturating_add(self.suffix)
+    }
+
+    /// Returns the number of windows that fit into `tokens` tokens: as many as end within them.
+    #[must_use]
+    pub fn count(&self, tokens: usize) -> usize {
+        tokens.checked_sub(self.tokens()).map_or(0, |room| room / self.stride.max(1) + 1)
+    }
+}
 
 /// Forward passes that score the windows of a job; continuations take passes of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -107,6 +162,24 @@ mod tests {
         // 12,991 windows, five in a pass of 140 tokens and a special one.
         assert_eq!((cost.passes, cost.tokens), (2_599, 2_598 * 141 + 101));
         assert!(cost.tokens < 3 * 130_000);
+    }
+
+    #[test]
+    fn a_window_has_tokens_and_moves() {
+        let shape = |json: &str| serde_json::from_str::<WindowShape>(json).unwrap();
+        assert_eq!(shape("{}"), WindowShape::default());
+        assert!(shape("{}").faults().is_empty());
+        let faults = shape(r#"{"prefix": 0, "suffix": 0, "stride": 0}"#).faults();
+        let pointers: Vec<&str> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/prefix", "/suffix", "/stride"]);
+        assert!(serde_json::from_str::<WindowShape>(r#"{"step": 1}"#).is_err());
+        assert_eq!(shape(r#"{"passes": "separate"}"#).passes, WindowPasses::Separate);
+    }
+
+    #[test]
+    fn a_window_of_the_default_shape_begins_every_ten_tokens() {
+        assert_eq!([99, 100, 109, 110, 1_000].map(|tokens| WindowShape::default().count(tokens)), [0, 1, 1, 2, 91]);
+        assert_eq!(WindowShape { prefix: usize::MAX, ..WindowShape::default() }.count(100), 0);
     }
 
     proptest! {

@@ -1,10 +1,12 @@
 //! Report of a memorization job.
 
-use super::continuation::{ContinuationSettings, SeedPassage, TextContinuation};
-use super::extraction::{LEAST_PROBABILITY, TextExtraction, covered_characters, share, tries_for_half};
+use super::continuation::{ContinuationSettings, SeedPassage};
+use super::extraction::{
+    LEAST_PROBABILITY, TextContinuation, TextExtraction, covered_characters, share, tries_for_half,
+};
 use super::known_works::KnownWorks;
-use super::passes::PassCost;
-use super::request::{MemorizationRequest, WindowPasses, WindowShape};
+use super::passes::{PassCost, WindowPasses, WindowShape};
+use super::request::MemorizationRequest;
 use crate::pool::ModelInfo;
 use crate::wire::number_of;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,10 @@
 //! Has windows scored by a model, and waits for one that is reloaded.
 
-use super::continuation::{ContinuationSettings, Seed, TextContinuation};
+use super::continuation::{ContinuationSettings, Seed};
 use super::error::MemorizationError;
-use super::passes::PassLayout;
-use super::request::{MemorizationRequest, WindowShape};
+use super::extraction::TextContinuation;
+use super::passes::{PassLayout, WindowShape};
+use super::request::MemorizationRequest;
 use crate::engine::{EngineError, Stats};
 use crate::pool::ModelInfo;
 use crate::retry::until_final;

@@ -48,10 +48,16 @@ impl Bound {
         }
     }
 
-    /// A text in the ids of a model; `what` names it in errors.
-    pub(super) fn encode(&self, model: usize, text: &str, what: &str) -> Result<Arc<Encoded>, AuxiliaryPassError> {
+    /// A text in the ids of a model; `what` names it in errors, and `in_part` says if only spans of it are scored.
+    pub(super) fn encode(
+        &self,
+        model: usize,
+        text: &str,
+        what: &str,
+        in_part: bool,
+    ) -> Result<Arc<Encoded>, AuxiliaryPassError> {
         self.check_size(text, what)?;
-        let encoded = self.encodings.encode(&self.models[model], text);
+        let encoded = self.encodings.encode(&self.models[model], text, in_part);
         encoded.map_err(|error| untokenizable(what, &error))
     }
 

@@ -88,13 +88,15 @@ impl<V: Send + Sync + 'static> TextCache<V> {
 pub type Encodings = TextCache<Encoded>;
 
 impl Encodings {
-    /// The text in the model's ids.
-    pub fn encode(&self, model: &Model, text: &str) -> Result<Arc<Encoded>, TokenizerError> {
-        let key = self.key(&model.tokenizer_digest, text);
+    /// The text in the model's ids. One of which only parts are scored may be that of a chat template.
+    pub fn encode(&self, model: &Model, text: &str, in_part: bool) -> Result<Arc<Encoded>, TokenizerError> {
+        let digest = &model.tokenizer_digest;
+        let key = if in_part { self.key(&format!("{digest}; in part").into(), text) } else { self.key(digest, text) };
         if let Some(known) = self.entries.get(&key) {
             return Ok(known);
         }
-        let encoded = Arc::new(model.tokenizer.encode(text)?);
+        let encoded = if in_part { model.tokenizer.encode_chat(text) } else { model.tokenizer.encode(text) };
+        let encoded = Arc::new(encoded?);
         self.entries.insert(key, Arc::clone(&encoded));
         Ok(encoded)
     }

@@ -27,7 +27,7 @@ impl Scorer {
         text: Arc<str>,
     ) -> Result<Result<Arc<Encoded>, TextError>, ScorerError> {
         let bound = Arc::clone(bound);
-        self.workers.run(move || bound.encode(0, &text, "text").map_err(TextError::from)).await
+        self.workers.run(move || bound.encode(0, &text, "text", false).map_err(TextError::from)).await
     }
 
     /// The statistics of a sequence of ids under the first model, behind interactive work and waiting for room as long as it

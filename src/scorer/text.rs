@@ -132,7 +132,7 @@ impl Reading {
         cut: bool,
         what: &str,
     ) -> Result<Self, AuxiliaryPassError> {
-        let encoded = bound.encode(model, text, what)?;
+        let encoded = bound.encode(model, text, what, input.spans.is_some())?;
         let context = match (context, &input.context) {
             (Some(known), _) => known,
             (None, Some(context)) => bound.context_ids(model, context)?,

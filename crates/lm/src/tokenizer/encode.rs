@@ -57,19 +57,25 @@ impl Tokenizer {
         Ok(Self { inner: Arc::new(inner), fingerprint: Arc::default() })
     }
 
-    /// Encodes a text with the tokenizer's default special tokens. A text that begins with those before it, as most chat templates
-    /// write it, is not given them twice; like transformers, which adds none to a chat template's text, this adds none after it either.
+    /// Encodes the text of a chat template. One that begins with the special tokens that the tokenizer adds itself, as most templates
+    /// write it, is not given them twice, and none after it: transformers adds none to such a text.
+    pub fn encode_chat(&self, text: &str) -> Result<Encoded, TokenizerError> {
+        let encoded = self.encode(text)?;
+        let (before, rest) = encoded.ids.split_at(encoded.specials_before);
+        if before.is_empty() || !rest.starts_with(before) {
+            return Ok(encoded);
+        }
+        let encoding = self.encoding(text, false, OffsetType::Char)?;
+        let (ids, offsets) = (encoding.get_ids().into(), encoding.get_offsets().to_vec());
+        Ok(Encoded { ids, offsets, specials_after: 0, ..encoded })
+    }
+
+    /// Encodes a text with the tokenizer's default special tokens.
     pub fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
         let encoding = self.encoding(text, true, OffsetType::Char)?;
         let special = |mark: &&u32| **mark == 1;
         let marks = encoding.get_special_tokens_mask();
         let specials_before = marks.iter().take_while(special).count();
-        let (before, rest) = encoding.get_ids().split_at(specials_before);
-        if specials_before > 0 && rest.starts_with(before) {
-            let encoding = self.encoding(text, false, OffsetType::Char)?;
-            let (ids, offsets) = (encoding.get_ids().into(), encoding.get_offsets().to_vec());
-            return Ok(Encoded { ids, offsets, specials_before, specials_after: 0 });
-        }
         Ok(Encoded {
             ids: encoding.get_ids().into(),
             offsets: encoding.get_offsets().to_vec(),

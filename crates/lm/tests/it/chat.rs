@@ -57,7 +57,7 @@ fn conversations_are_rendered_as_transformers_does() {
             }
             let rendered = rendered.unwrap_or_else(|error| panic!("{place}: {error}"));
             assert_eq!((rendered.text.as_str(), rendered.spans), (case.text.as_str(), case.spans), "{place}");
-            let encoded = tokenizer.encode(&rendered.text).unwrap();
+            let encoded = tokenizer.encode_chat(&rendered.text).unwrap();
             let adds = tokenizer.encode("a").unwrap().specials_before;
             with_bos += usize::from(adds > 0);
             assert_eq!(encoded.ids[..], case.ids[..], "{place}");
