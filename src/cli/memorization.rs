@@ -50,9 +50,9 @@ pub struct MemorizationArgs {
     /// Window whose prefix is continued: `most_probable`, with the largest log p, or `start`, the first.
     #[arg(long, value_name = "WINDOW", help_heading = "Continuation", requires = "continue_by", value_parser = variant::<SeedPassage>(), default_value = "most_probable")]
     continue_from: SeedPassage,
-    /// Least number of matching words of a near-verbatim block.
-    #[arg(long, value_name = "NUMBER", help_heading = "Continuation", requires = "continue_by", default_value_t = ContinuationSettings::default().least_words)]
-    least_words: usize,
+    /// Least number of matching words of a near-verbatim block; 100, or --continue if that is less, by default.
+    #[arg(long, value_name = "NUMBER", help_heading = "Continuation", requires = "continue_by")]
+    least_words: Option<usize>,
     #[command(flatten)]
     report: ReportArgs,
     /// File to write all windows to, along each text: `.csv` or `.ndjson`.

@@ -30,10 +30,10 @@ pub struct ContinuationSettings {
     pub tokens: usize,
     /// Window whose prefix is continued.
     pub from: SeedPassage,
-    /// Least number of matching words of a near-verbatim block, at most `tokens`.
-    #[default = 100]
+    /// Least number of matching words of a near-verbatim block, at most `tokens`; 100, or `tokens` if they are fewer, if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 10_000)]
-    pub least_words: usize,
+    pub least_words: Option<usize>,
 }
 
 /// Passage of a text that a model continues: the prefix of one of its windows.
@@ -84,8 +84,15 @@ impl ContinuationSettings {
         };
         check("/tokens", self.tokens, MOST_TOKENS);
         // A word has a token at least.
-        check("/least_words", self.least_words, self.tokens.clamp(1, MOST_TOKENS));
+        check("/least_words", self.least_words(), self.tokens.clamp(1, MOST_TOKENS));
         faults
+    }
+
+    /// Least number of matching words of a near-verbatim block.
+    #[must_use]
+    pub fn least_words(&self) -> usize {
+        let [_, last] = NEAR_VERBATIM_PASSES;
+        self.least_words.unwrap_or(last.least.min(self.tokens.max(1)))
     }
 
     /// Describes the fault if so many texts, those of the control included, are too many.
@@ -113,8 +120,8 @@ impl ContinuationSettings {
     /// The passes of near-verbatim blocks: those of the paper, with a least number of words of their own.
     fn passes(&self) -> [MergeAndFilter; 2] {
         let [first, second] = NEAR_VERBATIM_PASSES;
-        let least = first.least.min(self.least_words);
-        [MergeAndFilter { least, ..first }, MergeAndFilter { least: self.least_words, ..second }]
+        let least = self.least_words();
+        [MergeAndFilter { least: first.least.min(least), ..first }, MergeAndFilter { least, ..second }]
     }
 
     /// Compares what a model wrote behind a seed passage with the text that follows it.
@@ -201,7 +208,7 @@ mod tests {
         let text = "Seed here: the clock struck nine in the hall and then went on.";
         let seed = Seed { ids: vec![1], rest: Arc::new([7, 8, 9, 10]), place: 0..10 };
         let continuation = Continuation { ids: vec![7, 8, 3, 10], ended: Ending::EndToken };
-        let settings = ContinuationSettings { least_words: 3, ..ContinuationSettings::default() };
+        let settings = ContinuationSettings { least_words: Some(3), ..ContinuationSettings::default() };
         let written = " the clock struck ten in the hall and nobody came".to_owned();
         let compared = settings.compare(text, &seed, &continuation, Ok(written));
         assert_eq!((compared.tokens, compared.verbatim_tokens, compared.end_of_text), (4, 2, true));
@@ -211,7 +218,7 @@ mod tests {
         let expected = VerbatimBlock { start: 11, end: 48, written_start: 1, written_end: 37, matching_words: 7 };
         assert_eq!(compared.blocks, [expected]);
         assert_eq!(text.get(11..48), Some("the clock struck nine in the hall and"));
-        let strict = ContinuationSettings { least_words: 8, ..settings };
+        let strict = ContinuationSettings { least_words: Some(8), ..settings };
         let none = strict.compare(text, &seed, &continuation, Ok(compared.text));
         assert_eq!((none.matching_words, none.recall, none.blocks), (0, Some(0.0), Vec::new()));
         let failed = settings.compare(text, &seed, &continuation, Err(TextError::whole("undecodable", String::new())));
@@ -230,7 +237,10 @@ mod tests {
         assert_eq!(faults("{}"), [""; 0]);
         assert_eq!(faults(r#"{"tokens": 0, "least_words": 0}"#), ["/tokens", "/least_words"]);
         assert_eq!(faults(r#"{"tokens": 10001}"#), ["/tokens"]);
-        assert_eq!(faults(r#"{"tokens": 99}"#), ["/least_words"]);
+        assert_eq!(faults(r#"{"tokens": 99}"#), [""; 0]);
+        assert_eq!(faults(r#"{"tokens": 99, "least_words": 100}"#), ["/least_words"]);
+        let least = |tokens| ContinuationSettings { tokens, ..ContinuationSettings::default() }.least_words();
+        assert_eq!([1, 99, 100, 500].map(least), [1, 99, 100, 100]);
         let texts_fault = |texts| ContinuationSettings::default().texts_fault(texts).is_some();
         assert_eq!([1_000, 1_001, usize::MAX].map(texts_fault), [false, true, true]);
         assert!(serde_json::from_str::<ContinuationSettings>(r#"{"from": "end"}"#).is_err());

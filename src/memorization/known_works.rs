@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 /// The works that texts are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct KnownWorks {
+pub struct ControlWorks {
     /// Texts of the control that have windows.
     pub works: usize,
     /// Disjoint windows that begin a pass and count of each work: as many as the text with the fewest has, those of the control
@@ -21,7 +21,7 @@ pub struct KnownWorks {
     pub smallest_p_value: f64,
 }
 
-impl KnownWorks {
+impl ControlWorks {
     /// Gives each text that has windows its p-value among the works of the control: (1 + works whose statistic is at least as large) /
     /// (1 + works). `None` if no text, or none of the control, has windows.
     pub fn compare(
@@ -77,8 +77,8 @@ mod tests {
     fn a_text_stands_among_works_by_its_largest_window() {
         let mut texts = [work(&[-1.0, -9.0]), work(&[-9.0, -5.0]), work(&[-9.0, -9.5]), work(&[])];
         let control = [work(&[-5.0, -8.0]), work(&[-7.0, -9.0]), work(&[-8.5, -9.0]), work(&[])];
-        let known = KnownWorks::compare(&mut texts, &control, shape(2), 1);
-        assert_eq!(known, Some(KnownWorks { works: 3, windows_per_work: 2, smallest_p_value: 0.25 }));
+        let known = ControlWorks::compare(&mut texts, &control, shape(2), 1);
+        assert_eq!(known, Some(ControlWorks { works: 3, windows_per_work: 2, smallest_p_value: 0.25 }));
         // Above all three; as large as one; below all.
         assert_eq!(texts.map(|text| text.p_value), [Some(0.25), Some(0.5), Some(1.0), None]);
     }
@@ -91,7 +91,7 @@ mod tests {
         // The disjoint windows have -9, -8, -7 and -2: the third counts, the second and the fourth, the first and the last two, all.
         assert_eq!([1, 2, 3, 4].map(counted), [Some(-7.0), Some(-2.0), Some(-2.0), Some(-2.0)]);
         let mut texts = [long];
-        let known = KnownWorks::compare(&mut texts, &[work(&[-8.0, -8.0, -8.0])], shape(1), 1);
+        let known = ControlWorks::compare(&mut texts, &[work(&[-8.0, -8.0, -8.0])], shape(1), 1);
         assert_eq!(known.map(|known| known.windows_per_work), Some(2));
         assert_eq!(texts[0].p_value, Some(0.5));
     }
@@ -102,7 +102,7 @@ mod tests {
         let log_ps = |count: usize| work(&(0..count).map(|window| (window % 2) as f64 - 1.0).collect::<Vec<_>>());
         let mut texts = [log_ps(6), log_ps(12)];
         let three = WindowShape { prefix: 2, suffix: 1, stride: 1, ..WindowShape::default() };
-        let known = KnownWorks::compare(&mut texts, &[log_ps(9)], three, 2);
+        let known = ControlWorks::compare(&mut texts, &[log_ps(9)], three, 2);
         // Four apart and not three: the windows 0 and 4 of six.
         assert_eq!(known.map(|known| known.windows_per_work), Some(2));
         assert_eq!(texts.map(|text| text.p_value), [Some(1.0), Some(1.0)]);
@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn without_windows_nothing_is_compared() {
-        assert_eq!(KnownWorks::compare(&mut [work(&[])], &[work(&[-1.0])], shape(1), 1), None);
-        assert_eq!(KnownWorks::compare(&mut [work(&[-1.0])], &[work(&[]), work(&[])], shape(1), 1), None);
-        assert_eq!(KnownWorks::compare(&mut [work(&[-1.0])], &[], shape(1), 1), None);
+        assert_eq!(ControlWorks::compare(&mut [work(&[])], &[work(&[-1.0])], shape(1), 1), None);
+        assert_eq!(ControlWorks::compare(&mut [work(&[-1.0])], &[work(&[]), work(&[])], shape(1), 1), None);
+        assert_eq!(ControlWorks::compare(&mut [work(&[-1.0])], &[], shape(1), 1), None);
     }
 }

@@ -23,7 +23,7 @@ pub use error::MemorizationError;
 pub use extraction::{ExtractionWindow, LEAST_PROBABILITY, TextContinuation, TextExtraction, VerbatimBlock};
 pub use greedy_run::GreedyRun;
 pub use jobs::{MemorizationKind, MemorizationSubject};
-pub use known_works::KnownWorks;
+pub use known_works::ControlWorks;
 pub use map::{MapFormat, MapSource, MapWindow, RowPlace};
 pub use passes::{PassCost, WindowPasses, WindowShape};
 pub use report::{ExtractionSummaries, ExtractionSummary, MemorizationReport};

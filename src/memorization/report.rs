@@ -4,7 +4,7 @@ use super::continuation::{ContinuationSettings, SeedPassage};
 use super::extraction::{
     LEAST_PROBABILITY, TextContinuation, TextExtraction, covered_characters, share, tries_for_half,
 };
-use super::known_works::KnownWorks;
+use super::known_works::ControlWorks;
 use super::passes::{PassCost, WindowPasses, WindowShape};
 use super::request::MemorizationRequest;
 use crate::pool::ModelInfo;
@@ -46,7 +46,7 @@ pub struct ExtractionSummaries {
     pub control: Option<ExtractionSummary>,
     /// The texts of the control as works that the texts' `p_value` is computed among; absent without windows of both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub known_works: Option<KnownWorks>,
+    pub known_works: Option<ControlWorks>,
     /// Reading of these numbers: what they show, and what they do not.
     pub reading: String,
 }
@@ -63,7 +63,7 @@ impl MemorizationReport {
     ) -> Self {
         let MemorizationRequest { windows, continuation, .. } = *request;
         let known_works =
-            KnownWorks::compare(&mut texts, control.as_deref().unwrap_or_default(), windows, cost.windows_per_pass);
+            ControlWorks::compare(&mut texts, control.as_deref().unwrap_or_default(), windows, cost.windows_per_pass);
         let (of_texts, of_control) = (ExtractionSummary::new(&texts), control.as_deref().map(ExtractionSummary::new));
         let mut reading = reading(&of_texts, of_control.as_ref(), windows);
         for sentence in known_works
@@ -163,8 +163,8 @@ pub fn reading(texts: &ExtractionSummary, control: Option<&ExtractionSummary>, s
 }
 
 /// States the test behind the p-values of texts, and its assumption.
-fn standing(known: KnownWorks) -> String {
-    let KnownWorks { works, windows_per_work, smallest_p_value } = known;
+fn standing(known: ControlWorks) -> String {
+    let ControlWorks { works, windows_per_work, smallest_p_value } = known;
     let smallest =
         if smallest_p_value < 1e-4 { format!("{smallest_p_value:.1e}") } else { format!("{smallest_p_value:.4}") };
     format!(
@@ -178,7 +178,8 @@ fn standing(known: KnownWorks) -> String {
 
 /// Counts the texts that come back when they are continued greedily, among those that are long enough to.
 fn continued(settings: ContinuationSettings, texts: &[TextExtraction], control: Option<&[TextExtraction]>) -> String {
-    let ContinuationSettings { tokens, least_words, from } = settings;
+    let ContinuationSettings { tokens, from, .. } = settings;
+    let least_words = settings.least_words();
     let counts = |texts: &[TextExtraction]| {
         let long_enough = |continuation: &&TextContinuation| continuation.following_words >= least_words;
         let continuations = || texts.iter().filter_map(|text| text.continuation.as_ref()).filter(long_enough);

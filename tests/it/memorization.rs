@@ -285,11 +285,11 @@ async fn a_text_is_continued_greedily_from_a_window() {
     }
     // From the most probable window by default, and from none of a text that is too short.
     body["suffix"] = json!(4);
-    (body["texts"], body["continuation"]) = (json!([texts[0], "A."]), json!({}));
+    (body["texts"], body["continuation"]) = (json!([texts[0], "A."]), json!({ "tokens": 50 }));
     let found = results(&app, &body).await;
     assert_eq!(found["texts"][0]["continuation"]["seed_start"], 0);
     assert!(found["texts"][1].get("continuation").is_none());
-    assert_eq!(found["continuation"], json!({ "tokens": 200, "from": "most_probable", "least_words": 100 }));
+    assert_eq!(found["continuation"], json!({ "tokens": 50, "from": "most_probable" }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -400,11 +400,6 @@ async fn what_cannot_be_looked_at_is_refused_by_name() {
             json!({ "texts": [text], "continuation": { "tokens": 80, "least_words": 9 } }),
             "/continuation/tokens",
             "129 tokens; the context",
-        ),
-        (
-            json!({ "texts": [text], "continuation": { "tokens": 80 } }),
-            "/continuation/least_words",
-            "100 is outside 1 to 80",
         ),
         (json!({ "texts": vec!["a"; 1_001], "continuation": {} }), "/texts", "writes 200200; the limit is 200000"),
         (json!({ "texts": [] }), "/texts", "there are no texts"),
