@@ -28,8 +28,9 @@ macro_rules! problems {
 problems! {
     ScoreProblems = body([Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded]);
     TokenStatsProblems = body([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
-    DatasetProblems = body([Kind::Unavailable]);
-    SubmitProblems = body([Kind::UnknownModel, Kind::NotFound, Kind::Conflict, Kind::Unavailable]);
+    DatasetProblems = body([Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded]);
+    SubmitProblems =
+        body([Kind::UnknownModel, Kind::NotFound, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
     // Loading and unloading.
     LoadProblems = route([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
     LookProblems = route([Kind::NotFound, Kind::Unavailable]);
