@@ -26,6 +26,7 @@ pub fn open_and_run(files: Files) -> Result<(), OpenError> {
 
 fn run(files: ModelFiles) -> Result<(), OpenError> {
     let declaration = Declaration {
+        base: None,
         id: "fuzzed".to_owned(),
         origin: Origin::Files(files.clone()),
         dtype: Dtype::Auto,
