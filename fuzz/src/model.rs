@@ -1,11 +1,11 @@
 //! A model from files in memory: opened, loaded and run, as the service does.
 
 use crate::goldens::Files;
-use pdr_audit::config::{DeviceChoice, Dtype};
 use lm::models::LoadedModel;
 use lm::models::device::ComputeDevice;
 use lm::models::files::ModelFiles;
 use lm::models::masked::{Candidates, MaskedPosition};
+use pdr_audit::config::{DeviceChoice, Dtype};
 use pdr_audit::pool::{Declaration, LocatedFiles, Model, OpenError, Origin};
 use std::sync::{Arc, OnceLock};
 
