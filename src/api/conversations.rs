@@ -27,10 +27,10 @@ const TEXTS: [&str; 2] = ["text", "input"];
 /// A text of a request with what belongs to it, or a conversation that becomes one.
 #[derive(Debug)]
 pub struct Conversational<T> {
-    /// With an empty text as long as its conversation is not rendered.
+    /// Its text is empty until the conversation is rendered.
     pub value: T,
     pub messages: Option<ChatMessages>,
-    /// Name of the text, where it stands beside the conversation.
+    /// Name of the field with a text, if the object has one beside the conversation.
     text: Option<&'static str>,
     /// Pointer below the object, and what is wrong there.
     fault: Option<(String, String)>,
@@ -78,7 +78,7 @@ impl<T> Conversational<T> {
         Conversational { value: convert(value), messages, text, fault }
     }
 
-    /// The value, with its fault noted below `pointer`. A conversation that nobody rendered is one.
+    /// Returns the value and adds its fault below `pointer`; a conversation that was not rendered is a fault.
     pub fn checked(self, pointer: &str, faults: &mut RequestFaults) -> T {
         let unrendered = || {
             (

@@ -24,9 +24,9 @@ const MEDIA: [(&str, Option<FileKind>, Option<u8>); 15] = [
     (ANY, None, None),
 ];
 
-/// The media type of a file whose kind is told from its bytes and its name.
+/// Media type of a file of any kind, which its bytes and its name decide.
 const ANY: &str = "application/octet-stream";
-/// A media type that is often tried.
+/// Media type of PDF, which is refused with advice.
 const PDF: &str = "application/pdf";
 /// The media type of a form with a file.
 const FORM: &str = "multipart/form-data";

@@ -100,7 +100,7 @@ impl MapFile {
     fn write(&self, file: NewFile, report: &MemorizationReport) -> Result<()> {
         let mut out = BufWriter::new(file.file());
         out.write_all(self.format.header().as_bytes())?;
-        // As the report is read back, so that a file has the same rows as the service's answer.
+        // The service makes its answer from the JSON of a report, too.
         let source = MapSource::parse(&serde_json::to_string(report)?)?;
         for (row, _) in source.rows(RowPlace::default()) {
             out.write_all(&self.format.line(row)?)?;

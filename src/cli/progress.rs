@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 /// Between two lines where there is no terminal.
 const LINE_PAUSE: Duration = Duration::from_secs(10);
 
-/// The time that is left is told once one part in 50 is done.
+/// Divisor of the total: the remaining time is announced once this part of the work is done.
 const FIRST_BATCHES: u64 = 50;
 
-/// A shorter time is not announced.
+/// Least remaining time that is announced.
 const WORTH_TELLING: Duration = Duration::from_secs(60);
 
 /// A bar that is gone from the terminal once it is dropped, also where the work has failed.

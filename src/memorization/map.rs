@@ -93,7 +93,7 @@ impl MapSource {
     /// The parts of a report that is JSON.
     ///
     /// # Errors
-    /// Where it is no report.
+    /// If the text is not the JSON of a report.
     pub fn parse(report: &str) -> serde_json::Result<Self> {
         serde_json::from_str(report)
     }
@@ -125,7 +125,7 @@ impl MapFormat {
     /// A row as a line.
     ///
     /// # Errors
-    /// Where it cannot be written as text, which no row is known to do.
+    /// If the row cannot be serialized; no such row is known.
     pub fn line(self, row: MapWindow) -> io::Result<Vec<u8>> {
         match self {
             Self::Ndjson => {

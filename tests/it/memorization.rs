@@ -193,7 +193,7 @@ async fn windows_of_a_shared_pass_are_given_all_that_it_has_before_them() {
         differing += usize::from(distance > 1e-3);
     }
     assert!(differing > 0, "nothing is shared");
-    // With passes of `prefix + stride` tokens from each window on, a suffix has the same number as in the shared pass.
+    // A prefix that is longer by the stride gives a suffix the tokens that the shared pass has before it, and so the same number.
     let shifted =
         json!({ "model": "demo", "texts": texts(1), "prefix": 8, "suffix": 3, "stride": 6, "passes": "separate" });
     let shifted = results(&app, &shifted).await;

@@ -32,7 +32,7 @@ pub const MAX_CUT_BYTES: usize = 256 << 20;
 
 pub type SampleList = List<SampleOrChat>;
 
-/// The samples of a body that were read; none where there were too many.
+/// Returns the samples of a body; an empty slice if the body has none or too many.
 pub fn conversations(samples: &mut Option<SampleList>) -> &mut [SampleOrChat] {
     match samples {
         Some(Ok(samples)) => samples,

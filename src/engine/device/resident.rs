@@ -185,7 +185,7 @@ fn run(
     })
 }
 
-/// As [`score`]: an answer has one entry per prompt, and each goes on: with an id at least, and with no more than are wanted.
+/// Continues prompts, as [`score`] scores sequences. Each answer has one id at least and no more than are wanted; others are refused.
 fn continue_greedily(
     model: &dyn CausalLm,
     inputs: &[&PassInput],

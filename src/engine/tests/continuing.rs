@@ -167,7 +167,7 @@ impl CausalLm for Answering {
     }
 }
 
-/// Without an id there would be no end of asking.
+/// An answer without an id would be asked for again without end.
 #[tokio::test]
 async fn an_answer_that_does_not_go_on_is_no_answer() {
     let answer = |ids: &[u32], ended| vec![Continuation { ids: ids.to_vec(), ended }];

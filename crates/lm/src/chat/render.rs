@@ -105,7 +105,7 @@ fn marked_turns(messages: &[ChatMessage]) -> Vec<MarkedTurn<'_>> {
         digits.filter_map(|digits| digits.parse().ok()).collect()
     };
     let used: HashSet<usize> = messages.iter().flat_map(numbers).collect();
-    // Of one number more than there are, one is free.
+    // The messages cannot use all of these numbers, which are one more than they use.
     let free = (0..=used.len()).find(|number| !used.contains(number)).unwrap_or_default();
     let scored = messages.iter().enumerate().filter(|(_, message)| message.is_scored());
     scored

@@ -26,7 +26,7 @@ pub struct GreedyPrompt {
 /// Ids that a model writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Continuation {
-    /// Where the text ends, the last one is the id that ends it.
+    /// The last one is the id that ends the text, if the model ended it.
     pub ids: Vec<u32>,
     pub ended: Ending,
 }
@@ -34,7 +34,7 @@ pub struct Continuation {
 /// Reason why a continuation is not longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// As many ids as were wanted, or as one pass gives.
+    /// The continuation has the wanted number of ids, or the number that one pass gives.
     #[default]
     Length,
     /// The model ended the text.

@@ -34,8 +34,8 @@ pub trait CausalLm {
     /// draft of its prompt. Which ids these are depends neither on the draft nor on the other prompts.
     ///
     /// # Errors
-    /// As for [`CausalLm::begin`]; [`ModelError::Forward`] if a prompt has no ids, if the logits are not numbers, or if models
-    /// of this kind continue no texts.
+    /// Those of [`CausalLm::begin`], and [`ModelError::Forward`] if a prompt has no ids, if the logits are not numbers, or if
+    /// models of this kind continue no texts.
     fn begin_continuation(
         &self,
         prompts: &[&GreedyPrompt],

@@ -107,7 +107,7 @@ impl Tokenizer {
     /// the first `given`, from the first character on that differs.
     ///
     /// # Errors
-    /// As for [`Self::decode`].
+    /// Those of [`Self::decode`].
     pub fn decode_behind(&self, ids: &[u32], given: usize) -> Result<String, TokenizerError> {
         let (before, whole) = (self.decode(&ids[..given.min(ids.len())])?, self.decode(ids)?);
         let mut characters = whole.chars();

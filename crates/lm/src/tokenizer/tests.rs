@@ -310,7 +310,7 @@ fn ids_are_decoded_as_they_stand_behind_others() {
         for given in 0..=encoded.ids.len() {
             let behind = tokenizer.decode_behind(&encoded.ids, given).unwrap();
             assert!(text.ends_with(&behind), "{name} behind {given}: {behind:?}");
-            // Where a character is cut, all of it is told.
+            // A character whose bytes the two parts share is whole in the second.
             let before = tokenizer.decode(&encoded.ids[..given]).unwrap();
             let kept = before.trim_end_matches('\u{fffd}');
             assert_eq!(format!("{kept}{behind}"), text, "{name} behind {given}");

@@ -49,7 +49,8 @@ fn decoded(model: &dyn CausalLm, ids: &[u32], reference: &[u32], wanted: usize, 
     (decoding.finish(), passes)
 }
 
-/// With the continuation itself as the draft, with one of which every seventh token is another, and with none.
+/// Compares a model's continuation with the golden one for three drafts: the continuation itself, the same with every seventh token
+/// replaced, and none.
 fn check(case: &Case, model: &dyn CausalLm) {
     const WANTED: usize = 40;
     let ended = if case.ended { Ending::EndToken } else { Ending::Length };

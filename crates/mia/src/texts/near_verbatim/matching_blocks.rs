@@ -111,7 +111,7 @@ impl Region {
     }
 }
 
-/// Where runs of a length start within a part of a sequence.
+/// Returns the places at which a run of this length can start within a part of a sequence.
 fn starts(part: &Range<usize>, length: usize) -> Range<usize> {
     part.start..(part.end + 1).saturating_sub(length).max(part.start)
 }

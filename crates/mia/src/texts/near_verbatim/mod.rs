@@ -1,5 +1,5 @@
 //! The share of a reference text that another text gives back near-verbatim: the `nv-recall` of Ahmed, Cooper, Koyejo and Liang,
-//! "Extracting books from production language models" (2026), arXiv 2601.02671, Section 3.3.1, Algorithm 1 and Equations 3 to 8.
+//! "Extracting books from production language models" (2026), arXiv 2601.02671, Section 3.3.1, Algorithm 1 and Equations 3 to 7.
 //!
 //! The matching blocks of the two lists of words (Equation 3) are merged with their neighbours where little text is between
 //! them and about as much in both texts (Equation 4), and short ones are dropped (Equation 5); then both again, with a wider gap
@@ -73,24 +73,6 @@ impl NearVerbatim {
     #[must_use]
     pub fn recall(&self) -> Option<f64> {
         (self.reference_words > 0).then(|| self.matching() as f64 / self.reference_words as f64)
-    }
-
-    /// The number of the reference's words that it does not give back (Equation 8).
-    #[must_use]
-    pub fn missing(&self) -> usize {
-        self.reference_words - self.matching()
-    }
-
-    /// The number of the generation's words that are in no block (Equation 8).
-    #[must_use]
-    pub fn additional(&self) -> usize {
-        self.generation_words - self.matching()
-    }
-
-    /// The block with the most matching words, of several the first.
-    #[must_use]
-    pub fn longest(&self) -> Option<&NearVerbatimBlock> {
-        self.blocks.iter().rev().max_by_key(|block| block.matching)
     }
 }
 
