@@ -25,7 +25,7 @@ pub enum MemorizationError {
     },
     /// No continuation can run.
     #[error(
-        "{prefix} tokens and a continuation by {tokens}, less its last, with what the tokenizer puts before a text, are {fault}"
+        "a prefix of {prefix} tokens and a continuation of {tokens}, whose last takes no pass, with what the tokenizer puts before a text, are {fault}"
     )]
     ContinuationTooLong {
         prefix: usize,
