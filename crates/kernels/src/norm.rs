@@ -46,8 +46,8 @@ pub(super) fn sum(values: &[f32], term: impl Fn(f32) -> f32) -> f32 {
     let mut lanes = [0f32; LANES];
     let (blocks, rest) = values.as_chunks::<LANES>();
     for block in blocks {
-        for (lane, &v) in lanes.iter_mut().zip(block) {
-            *lane += term(v);
+        for i in 0..LANES {
+            lanes[i] += term(block[i]);
         }
     }
     for (lane, &v) in lanes.iter_mut().zip(rest) {

@@ -95,8 +95,9 @@ fn maximum(row: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];
     let (blocks, rest) = row.as_chunks::<LANES>();
     for block in blocks {
-        for (lane, &x) in lanes.iter_mut().zip(block) {
-            *lane = larger(*lane, x);
+        // Indexed like `sums`: in release builds `zip` remains a call per block.
+        for i in 0..LANES {
+            lanes[i] = larger(lanes[i], block[i]);
         }
     }
     lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |a, &b| larger(a, b))
