@@ -91,10 +91,20 @@ struct Search {
     /// The others that have it, where several do.
     more_holders: HashMap<u64, Vec<u32>>,
     works: IndexMap<String, TestedWork>,
-    /// The last words of the text before, which the next one continues if it is of the same work.
+    /// The work of the text before and its last words, which the next text continues if it is of the same work.
     last: (u32, Vec<u64>),
     /// The known n-grams in each text, each once.
     rows: Vec<Vec<u64>>,
+}
+
+/// The words of a text behind the end of the text before it, so that they have the n-grams across the two; and the number of their
+/// n-grams that the text before has as well. Where cuts overlap, a text begins with the last words of the one before.
+fn continued(before: &[u64], words: &[u64]) -> (Vec<u64>, usize) {
+    let longest = before.len().min(words.len());
+    let repeated = (0..=longest).rev().find(|&count| before.ends_with(&words[..count])).unwrap_or(0);
+    let tail = before.len().min(repeated.max(NGRAM_WORDS - 1));
+    let text = [&before[before.len() - tail..], &words[repeated..]].concat();
+    (text, (tail + 1).saturating_sub(NGRAM_WORDS))
 }
 
 /// A work whose texts are tested.
@@ -116,11 +126,8 @@ impl Search {
         for ((_, sample), words) in samples.iter().zip(words) {
             let row = self.rows.len();
             let work = self.work(row, sample);
-            let (before, mut text) = std::mem::take(&mut self.last);
-            if before != work {
-                text.clear();
-            }
-            text.extend(words);
+            let (work_before, before) = std::mem::take(&mut self.last);
+            let (text, counted_before) = if work_before == work { continued(&before, &words) } else { (words, 0) };
             let mut shared = Vec::new();
             let mut ngrams = 0;
             for hash in ngram_hashes(&text) {
@@ -138,13 +145,12 @@ impl Search {
                 }
             }
             if let Some((_, tested)) = self.works.get_index_mut(work as usize) {
-                tested.ngrams += ngrams;
+                tested.ngrams += ngrams - counted_before;
             }
             shared.sort_unstable();
             shared.dedup();
             self.rows.push(shared);
-            let tail = text.len().saturating_sub(NGRAM_WORDS - 1);
-            self.last = (work, text.split_off(tail));
+            self.last = (work, text);
         }
         self
     }
@@ -331,6 +337,29 @@ mod tests {
         let shared = self::shared(&known, &work("book.txt", &[words(0..120), words(10_000..16_000)].concat(), 128));
         assert_eq!((shared.findings.works, shared.known.len()), (1, known.len()));
         assert!((100..=120).contains(&shared.findings.left_out[0].longest_run), "{:?}", shared.findings);
+    }
+
+    #[test]
+    fn overlapping_passages_count_their_ngrams_once() {
+        let (book, known) = (words(0..2_000), work("edition.txt", &words(1_600..4_000), 128));
+        let passages: Vec<String> =
+            (0..2_000).step_by(64).map(|start| book[start..2_000.min(start + 128)].join(" ")).collect();
+        let sample = |text| Sample { text, ..work("book.txt", &book[..1], 1).remove(0) };
+        let overlapping: Vec<Sample> = passages.into_iter().map(sample).collect();
+        let [once, twice] = [work("book.txt", &book, 128), overlapping].map(|tested| shared(&known, &tested).findings);
+        assert_eq!(once.left_out, twice.left_out);
+        // Of the works tested; a sixth of the known one.
+        assert!((0.18..0.21).contains(&once.left_out[0].share), "{once:?}");
+        for (before, words, text, counted) in [
+            (0..20, 20..40, 8..40, 0),
+            (0..20, 15..40, 8..40, 0),
+            (0..20, 0..40, 0..40, 8),
+            (0..5, 5..9, 0..9, 0),
+            (0..0, 5..9, 5..9, 0),
+        ] {
+            let [before, words, text] = [before, words, text].map(Vec::<u64>::from_iter);
+            assert_eq!(continued(&before, &words), (text, counted));
+        }
     }
 
     #[test]
