@@ -1,7 +1,7 @@
 //! An audit's report for people, made of its JSON: the verdict first, then a line a method.
 
 use super::evidence;
-use super::report_format::{number, part, percent, signed};
+use super::report_format::{hanging, number, part, percent, signed};
 use super::text_table::{LABEL, TextColumn, TextTable};
 use super::works;
 use crate::audits::AuditResults;
@@ -10,6 +10,10 @@ use crate::wire::number_of;
 use indexmap::IndexMap;
 use serde_json::Value;
 use std::fmt::Write;
+
+/// Said where texts are compared with nothing.
+const NO_VERDICT: &str = "no verdict: there is nothing to compare the texts with; name texts like them that the model cannot have seen \
+                          (--calibration), or give labels";
 
 /// The scores of each method, by its label.
 pub type ScoresByMethod = IndexMap<String, Vec<f64>>;
@@ -37,6 +41,10 @@ pub fn render(report: &Value, scores: &ScoresByMethod, width: Option<usize>) -> 
     let mut out = works::render(report, width);
     out.push_str(&evidence::verdict(&report["verdict"], width));
     let samples = &report["samples"];
+    if report["verdict"].is_null() && !is_labelled(samples) {
+        out.push_str(&hanging(NO_VERDICT, width));
+        out.push('\n');
+    }
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
@@ -58,7 +66,7 @@ pub fn render(report: &Value, scores: &ScoresByMethod, width: Option<usize>) -> 
     out.push_str(&seeds(&report["seeds"]));
     out.push_str(&evidence::render(report, width));
     out.push_str(&plan(&report["plan"]));
-    out.push_str(&warnings(report));
+    out.push_str(&warnings(report, width));
     out
 }
 
@@ -197,18 +205,18 @@ fn seeds(seeds: &Value) -> String {
 
 fn plan(plan: &Value) -> String {
     match (plan["id"].as_str(), plan["created"].as_str()) {
-        (Some(id), Some(created)) => format!("planned: {id} of {created}\n"),
-        _ => "unplanned: methods, primary and control may have been chosen by their results\n".to_owned(),
+        (Some(id), Some(created)) => format!("\nplanned: {id} of {created}\n"),
+        _ => "\nunplanned: methods, primary and control may have been chosen by their results\n".to_owned(),
     }
 }
 
 /// The warnings of the whole report and of its groups.
-fn warnings(report: &Value) -> String {
+fn warnings(report: &Value, width: Option<usize>) -> String {
     let detail = |warning: &Value| warning["detail"].as_str().unwrap_or_default().to_owned();
-    let whole = elements(&report["warnings"]).map(|warning| format!("\nwarning: {}\n", detail(warning)));
+    let whole = elements(&report["warnings"]).map(detail);
     let of_groups = elements(&report["groups"]).flat_map(|group| {
         let name = group["group"].as_str().unwrap_or_default();
-        elements(&group["warnings"]).map(move |warning| format!("\nwarning: {name}: {}\n", detail(warning)))
+        elements(&group["warnings"]).map(move |warning| format!("{name}: {}", detail(warning)))
     });
-    whole.chain(of_groups).collect()
+    whole.chain(of_groups).map(|warning| format!("\n{}", hanging(&format!("warning: {warning}"), width))).collect()
 }

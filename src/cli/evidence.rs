@@ -1,6 +1,6 @@
 //! Evidence of an audit or a test, for people: the verdict, the controls, and what the texts alone show.
 
-use super::report_format::{number, part, signed, wrapped};
+use super::report_format::{hanging, number, part, signed, wrapped};
 use super::text_table::{LABEL, TextColumn, TextTable};
 use crate::audits::{BlindFindings, ControlFindings, Decisions};
 use crate::wire::number_of;
@@ -14,7 +14,7 @@ pub fn render(report: &Value, width: Option<usize>) -> String {
     out.extend(part(&report["blind"]).map(|findings| blind(&findings)));
     out.extend(part(&report["verdict"]["comparability"]).map(|texts| comparability(&texts)));
     out.extend(part(&report["prior_test"]).map(|test| prior(&test)));
-    out.extend(part(&report["decisions"]).map(|list| decisions(&list)));
+    out.extend(part(&report["decisions"]).map(|list| decisions(&list, width)));
     out
 }
 
@@ -82,13 +82,14 @@ fn prior(test: &PriorTest) -> String {
     )
 }
 
-fn decisions(decisions: &Decisions) -> String {
+fn decisions(decisions: &Decisions, width: Option<usize>) -> String {
     let Decisions { method, procedure, fdr, tested, rejected, minimum_discoveries, .. } = decisions;
     let tested = number_of(*tested, "distinct text");
-    let mut out = format!(
-        "\nlist at a false discovery rate of {fdr} ({procedure}): {rejected} of {tested} by {method};\n  the shortest possible list \
-         has {minimum_discoveries}\n"
+    let list = format!(
+        "list at a false discovery rate of {fdr} ({procedure}): {rejected} of {tested} by {method}; the shortest possible list has \
+         {minimum_discoveries}"
     );
+    let mut out = format!("\n{}", hanging(&list, width));
     if let (Some(threshold), Some(bound)) = (decisions.threshold, decisions.fpr_upper_95) {
         let _ = writeln!(out, "scores from {threshold:.4}; false-positive rate there at most {bound:.4} (95 % bound)");
     }

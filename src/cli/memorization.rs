@@ -166,7 +166,7 @@ async fn report(
     let told = Cell::new(false);
     let show = |MemorizationProgress { windows, total_windows, cost, .. }: MemorizationProgress| {
         if !told.replace(true) {
-            progress.suspend(|| eprintln!("{}", estimate(total_windows, cost)));
+            progress.tell(&estimate(total_windows, cost));
         }
         progress.set_length(total_windows as u64);
         progress.show(Some(windows as u64), format!("{windows} of {}", number_of(total_windows, "window")));

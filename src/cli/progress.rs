@@ -1,5 +1,6 @@
 //! Progress of the work: a bar on a terminal, and elsewhere a line from time to time.
 
+use super::report_format::message;
 use crate::pool::{ModelState, ModelStatus, Pool};
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lm::hub::DownloadProgress;
@@ -91,9 +92,9 @@ impl Progress {
         });
     }
 
-    /// Writes a line that stays, above the bar.
-    pub fn tell(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+    /// Writes a message that stays, above the bar.
+    pub fn tell(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("{}", message(text)));
     }
 
     /// Writes a line where it is time for one.

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use textwrap::{Options, WordSplitter};
 
 /// Width of a table where there is no terminal.
@@ -55,10 +55,27 @@ pub fn table_width(wide: bool) -> Option<usize> {
 
 /// A text in indented lines of at most `width` characters.
 pub fn wrapped(text: &str, width: Option<usize>) -> String {
-    let options = Options::new(width.unwrap_or(WIDTH)).initial_indent("  ").subsequent_indent("  ");
+    fill(text, "  ", width)
+}
+
+/// The same, whose first line is not indented.
+pub fn hanging(text: &str, width: Option<usize>) -> String {
+    fill(text, "", width)
+}
+
+fn fill(text: &str, indent: &str, width: Option<usize>) -> String {
+    let options = Options::new(width.unwrap_or(WIDTH)).initial_indent(indent).subsequent_indent("  ");
     // Numbers and labels have hyphens, and are not split there.
     let options = options.break_words(false).word_splitter(WordSplitter::NoHyphenation);
     format!("{}\n", textwrap::fill(text, options))
+}
+
+/// A message for standard error: in lines that fit the terminal, or in one line where there is none.
+pub fn message(text: &str) -> String {
+    match terminal_size::terminal_size_of(stderr()) {
+        Some((width, _)) => hanging(text, Some(width.0.into())).trim_end().to_owned(),
+        None => text.to_owned(),
+    }
 }
 
 /// A text of somebody else's without the control characters that a terminal takes for orders.
@@ -88,4 +105,17 @@ pub fn signed(value: f64) -> String {
 /// A share in percent, with as many digits as it takes.
 pub fn percent(share: f64) -> String {
     format!("{}%", (share * 1e6).round() / 1e4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words() {
+        let text = "warning: min_k(k=0.2) and non-members";
+        assert_eq!(hanging(text, Some(20)), "warning:\n  min_k(k=0.2) and\n  non-members\n");
+        assert_eq!(wrapped(text, Some(24)), "  warning: min_k(k=0.2)\n  and non-members\n");
+        assert_eq!(hanging(text, None), format!("{text}\n"));
+    }
 }

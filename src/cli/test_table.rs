@@ -1,7 +1,7 @@
 //! The report of a test for people, made of its JSON: the verdict first, then a line a method.
 
 use super::evidence;
-use super::report_format::{part, signed, wrapped};
+use super::report_format::{hanging, part, signed, wrapped};
 use super::text_table::{LABEL, TextColumn, TextTable};
 use crate::wire::number_of;
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub fn render(report: &Value, width: Option<usize>) -> String {
         let _ = writeln!(out, "commitment: {}", if matches { "matches" } else { "does not match" });
     }
     for warning in elements(&report["warnings"]) {
-        let _ = writeln!(out, "\nwarning: {}", text(warning, "detail"));
+        let _ = write!(out, "\n{}", hanging(&format!("warning: {}", text(warning, "detail")), width));
     }
     out
 }

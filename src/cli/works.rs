@@ -1,6 +1,6 @@
 //! The works that an audit tests, for people: each among the known works.
 
-use super::report_format::part;
+use super::report_format::{hanging, part};
 use super::text_table::{TextColumn, TextTable};
 use crate::audits::{Decisions, WorkFindings};
 use serde_json::Value;
@@ -27,10 +27,8 @@ pub fn render(report: &Value, width: Option<usize>) -> String {
     let known =
         entries.filter(|entry| entry["label"] == *method).find_map(|entry| entry["calibration"]["clusters"].as_u64());
     let known = known.unwrap_or_default();
-    format!(
-        "works among {known} known works by {method}; listed at a false discovery rate of {fdr}\n\n{}\n",
-        table.render(width)
-    )
+    let title = format!("works among {known} known works by {method}; listed at a false discovery rate of {fdr}");
+    format!("{}\n{}\n", hanging(&title, width), table.render(width))
 }
 
 #[cfg(test)]
