@@ -91,6 +91,7 @@ fn main() -> Result<()> {
     if std::env::args().len() == 1 || std::env::args().any(|a| a == "--test") {
         return Ok(());
     }
+    kernels::simd::force_from_environment().map_err(anyhow::Error::msg)?;
     let options = Options::parse()?;
     let tokens = forward::token_ids(&options.model, &options.texts)?.iter().map(Vec::len).sum::<usize>();
     let runtime = tokio::runtime::Runtime::new()?;
