@@ -286,8 +286,10 @@ fn upload_options(
     let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
     let documents = ReadLimits { entry: MAX_DOCUMENT, archive: state.limits.dataset.as_u64(), ..ReadLimits::default() };
     let limit = Some(state.body_limit);
-    let read = ReadOptions { kind, delimiter, columns, limit, documents, ..ReadOptions::default() };
-    let dataset = DatasetOptions { words: None, keep_columns: true, limit: state.limits.dataset.as_u64() };
+    let parquet_program = Some(state.program.clone());
+    let read = ReadOptions { kind, delimiter, columns, limit, documents, parquet_program, ..ReadOptions::default() };
+    let text_limit = state.limits.text.as_u64();
+    let dataset = DatasetOptions { words: None, keep_columns: true, limit: state.limits.dataset.as_u64(), text_limit };
     let (mut options, mut chat_template) = (UploadOptions { read, dataset, retain: true }, None);
     let (mut is_cut, mut of_cuts) = (false, Vec::new());
     query::read_parameters(uri, |name, value| {

@@ -18,6 +18,7 @@ use futures::future::{BoxFuture, FutureExt, join_all};
 use moka::sync::Cache;
 use serde::Serialize;
 use std::any::Any;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -63,6 +64,14 @@ pub struct ApiState {
     pub note: RequestNote,
     /// A permit for each upload that may be read at once.
     pub uploads: Arc<Semaphore>,
+    /// This program, for processes of its own.
+    pub program: PathBuf,
+}
+
+/// The file of this process's program. On Linux also where the file at its path was replaced since.
+fn this_program() -> PathBuf {
+    const LINK: &str = "/proc/self/exe";
+    if cfg!(target_os = "linux") { LINK.into() } else { std::env::current_exe().unwrap_or_else(|_| LINK.into()) }
 }
 
 impl ApiState {
@@ -98,6 +107,7 @@ impl ApiState {
             client: Arc::new(Client::without_keys()),
             note: RequestNote::default(),
             uploads: Arc::new(Semaphore::new(MOST_UPLOADS)),
+            program: this_program(),
         }
     }
 

@@ -9,6 +9,7 @@ use super::{
     texts,
 };
 use crate::api::{self, JobKinds};
+use crate::samples;
 use anyhow::{Context, Result, bail};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Id, Parser, Subcommand, value_parser};
@@ -62,6 +63,9 @@ enum Command {
     Key(key::KeyArgs),
     /// Print the OpenAPI document.
     Openapi,
+    /// Print the rows of a Parquet file within bounds of memory and time, as the service reads uploads.
+    #[command(hide = true)]
+    ParquetRows { file: PathBuf },
 }
 
 #[derive(Args)]
@@ -184,6 +188,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Methods(args) => methods::run(&args),
         Command::Canary(args) => block_on(canary::run(args, config)),
         Command::Key(args) => key::run(args, config),
+        Command::ParquetRows { file } => Ok(samples::print_parquet_rows(&file)?),
         Command::Openapi => {
             Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document(&JobKinds::all()))?)?)
         }

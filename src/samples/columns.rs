@@ -5,10 +5,14 @@ use super::record::{Fields, PassageReport};
 use crate::datasets::Sample;
 use documents::{Cut, DocumentKind, ReadLimits};
 use serde_json::Value;
+use std::path::PathBuf;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// Common names of columns of texts, only suggested in messages.
 const USUAL: [&str; 8] = ["content", "body", "snippet", "passage", "document", "sentence", "prompt", "raw_content"];
+
+/// Maximum number of columns of CSV.
+pub const MAX_COLUMNS: usize = 10_000;
 
 /// The columns of datasets that keep members and non-members beside each other.
 pub const MEMBER: &str = "member";
@@ -264,6 +268,8 @@ pub struct ReadOptions {
     pub columns: ColumnNames,
     /// Maximum size of a record of NDJSON, of a JSON array or of CSV, in bytes; `None` for no limit.
     pub limit: Option<u64>,
+    /// This program, whose processes read Parquet; `None` to read it in this process, where the file is trusted.
+    pub parquet_program: Option<PathBuf>,
     /// The way texts are cut into passages; `None` to leave the texts of records whole, and to cut documents by default.
     pub cut: Option<Cut>,
     /// Name of the document that a file is; `None` for the name of the file.

@@ -1,6 +1,6 @@
 //! CSV with a header, whatever separates its columns.
 
-use super::columns::ReadOptions;
+use super::columns::{MAX_COLUMNS, ReadOptions};
 use super::input::InputFile;
 use super::record::{Fields, ReadError, Record, RecordPlace};
 use crate::wire::number_of;
@@ -26,7 +26,11 @@ pub fn read(
     };
     let counter = input.counter();
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(RecordBytes::new(input, limit));
-    let names: Vec<String> = reader.headers().map_err(unfit)?.iter().map(|name| name.trim().to_owned()).collect();
+    let header = reader.headers().map_err(unfit)?;
+    if header.len() > MAX_COLUMNS {
+        return Err(ReadError::Unfit(format!("line 1: {} columns; the limit is {MAX_COLUMNS}", header.len())));
+    }
+    let names: Vec<String> = header.iter().map(|name| name.trim().to_owned()).collect();
     let known = |name: &str| names.iter().any(|known| known == name);
     let all = || names.iter().map(String::as_str);
     options.columns.check(known, all).map_err(ReadError::Unfit)?;
@@ -146,6 +150,17 @@ mod tests {
     fn places(content: &str) -> Vec<RecordPlace> {
         let input = InputFile::from_reader(Cursor::new(content.to_owned()), "csv").unwrap();
         read(input, u64::MAX, &ReadOptions::default()).unwrap().map(|record| record.unwrap().place).collect()
+    }
+
+    #[test]
+    fn the_columns_of_a_header_are_bounded() {
+        let table = |columns: usize| {
+            let content = format!("text{}\n", ",a".repeat(columns - 1));
+            let input = InputFile::from_reader(Cursor::new(content), "csv").unwrap();
+            read(input, u64::MAX, &ReadOptions::default()).err().map(|error| error.to_string())
+        };
+        assert_eq!(table(MAX_COLUMNS), None);
+        assert_eq!(table(MAX_COLUMNS + 1).unwrap(), "line 1: 10001 columns; the limit is 10000");
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct DatasetOptions {
     pub keep_columns: bool,
     /// Maximum size of all samples in bytes, as lines of JSON.
     pub limit: u64,
+    /// Maximum size of a text in bytes, `limits.text`.
+    pub text_limit: u64,
 }
 
 /// Reads all samples of a file and gives `emit` each block that is full; the rest is part of what is returned. `emit` returns
@@ -48,7 +50,7 @@ pub struct DatasetOptions {
 pub fn encode_dataset(
     input: InputFile,
     options: &ReadOptions,
-    DatasetOptions { words, keep_columns, limit }: DatasetOptions,
+    DatasetOptions { words, keep_columns, limit, text_limit }: DatasetOptions,
     mut emit: impl FnMut(String) -> bool,
 ) -> Result<EncodedDataset, DatasetFault> {
     let (mut encoder, mut first_unlabelled) = (DatasetEncoder::default(), None);
@@ -70,7 +72,11 @@ pub fn encode_dataset(
             Some(words) => first_words(&sample.text, words.get()).to_owned(),
             None => sample.text,
         };
-        let block = encoder.add(&Sample { text, columns, ..sample })?;
+        let sample = Sample { text, columns, ..sample };
+        if let Some(fault) = oversized(&sample, text_limit) {
+            return Err(DatasetFault::Record { place, fault });
+        }
+        let block = encoder.add(&sample)?;
         // A table may repeat a value of megabytes in a few bytes.
         if encoder.bytes() > limit {
             return Err(DatasetFault::TooLarge(limit));
@@ -87,6 +93,17 @@ pub fn encode_dataset(
         Some(fault) => Err(DatasetFault::Samples(fault)),
         None => Ok(encoded),
     }
+}
+
+/// Names the first text of a sample that has more bytes than the limit, which scoring would refuse.
+fn oversized(sample: &Sample, limit: u64) -> Option<String> {
+    let neighbors = sample.neighbors.iter().flatten().map(|neighbor| ("neighbors", neighbor));
+    let mut texts = [("text", &sample.text)]
+        .into_iter()
+        .chain(sample.context.iter().map(|text| ("context", text)))
+        .chain(neighbors);
+    let (field, text) = texts.find(|(_, text)| text.len() as u64 > limit)?;
+    Some(format!("`{field}`: {} bytes; the limit `limits.text` is {limit}", text.len()))
 }
 
 /// The text up to the end of its word `count`; the whole text where it has no more words than that. Words are separated by white
@@ -116,7 +133,12 @@ mod tests {
         let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
         let options = ReadOptions { columns, ..ReadOptions::default() };
         let mut blocks = Vec::new();
-        let dataset = DatasetOptions { words: words.and_then(NonZeroUsize::new), keep_columns, limit: 8 << 20 };
+        let dataset = DatasetOptions {
+            words: words.and_then(NonZeroUsize::new),
+            keep_columns,
+            limit: 8 << 20,
+            text_limit: 1 << 20,
+        };
         let encoded = encode_dataset(input, &options, dataset, |block| {
             blocks.push(block);
             true
@@ -136,6 +158,23 @@ mod tests {
         assert_eq!(encode("text,label\na b,1\nc,0\n", None, true).unwrap().0.id, encoded.id);
         let (cut, _) = encode(lines, Some(1), false).unwrap();
         assert!(cut.id != encoded.id && cut.totals.text_bytes == 2);
+    }
+
+    #[test]
+    fn a_text_is_bounded_in_whatever_field() {
+        let long = "x".repeat((1 << 20) + 1);
+        for (field, value) in [
+            ("text", format!("\"{long}\"")),
+            ("context", format!("\"{long}\"")),
+            ("neighbors", format!("[\"{long}\"]")),
+        ] {
+            let text = if field == "text" { String::new() } else { "\"text\": \"a\", ".to_owned() };
+            let lines = format!("{{\"text\": \"a\"}}\n{{{text}\"{field}\": {value}}}\n");
+            let fault = encode(&lines, None, true).unwrap_err().to_string();
+            assert_eq!(fault, format!("line 2: `{field}`: 1048577 bytes; the limit `limits.text` is 1048576"));
+        }
+        let cut = encode(&format!("{{\"text\": \"a b {long}\"}}\n"), Some(2), true).unwrap();
+        assert_eq!(cut.0.totals.text_bytes, 3);
     }
 
     #[test]
@@ -161,7 +200,7 @@ mod tests {
         let unlabelled = "{\"text\": \"a\", \"label\": 1}\n\n{\"text\": \"b\"}\n{\"text\": \"c\"}\n";
         assert!(fault(unlabelled).contains("1 of 3 samples has a label, and line 3 has none"));
         assert!(fault("").contains("is empty"));
-        let large = encode(&format!("{{\"text\": \"{}\"}}\n", "a".repeat(8 << 20)), None, true);
+        let large = encode(&format!("{{\"text\": \"{}\"}}\n", "a".repeat(1 << 20)).repeat(9), None, true);
         assert!(matches!(large, Err(DatasetFault::TooLarge(_))));
     }
 

@@ -16,47 +16,68 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Magic number at the start of a file.
 pub const MAGIC: &[u8] = b"PAR1";
 
-/// The rows of a table. What cannot be read at any place, a compressed file or standard input, is held in memory.
+/// The records of a table. What cannot be read at any place, a compressed file or standard input, is held in memory.
 pub fn read(
     mut input: InputFile,
     columns: &ColumnNames,
 ) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, ReadError> {
-    let reader: Box<dyn FileReader> = match input.plain_file() {
-        Some(path) => Box::new(open(File::open(path)?)?),
+    let rows = match input.plain_file() {
+        Some(path) => ParquetRows::open(File::open(path)?),
         None => {
             let mut bytes = Vec::new();
             input.read_to_end(&mut bytes)?;
-            Box::new(open(Bytes::from(bytes))?)
+            ParquetRows::open(Bytes::from(bytes))
         }
     };
-    let metadata = reader.metadata().file_metadata();
-    let names: Vec<String> = metadata.schema().get_fields().iter().map(|field| field.name().to_owned()).collect();
-    let known = |name: &str| names.iter().any(|known| known == name);
-    let all = || names.iter().map(String::as_str);
-    columns.check(known, all).map_err(ReadError::Unfit)?;
-    let rows = u64::try_from(metadata.num_rows()).unwrap_or(0).max(1);
-    Ok(TableRows { rows: Some(RowIter::from_file_into(reader)) }.zip(1..).map(move |(row, number)| {
+    let rows = rows.map_err(ReadError::Unfit)?;
+    check_columns(columns, &rows.columns)?;
+    let count = rows.claimed.max(1);
+    Ok(rows.zip(1..).map(move |(row, number)| {
         let place = RecordPlace::Row(number);
         let fields = row.map_err(|fault| ReadError::Broken { place, fault })?;
-        // As if every row took an equal part of the file.
-        let position = input
-            .size()
-            .map_or_else(|| input.counter().load(Relaxed), |size| (size as f64 * number as f64 / rows as f64) as u64);
+        let size = input.size();
+        let position = size.map_or_else(|| input.counter().load(Relaxed), |size| position(size, number, count));
         Ok(Record { place, position, fields: Ok(fields) })
     }))
 }
 
-fn open<R: ChunkReader + 'static>(file: R) -> Result<SerializedFileReader<R>, ReadError> {
-    let opened = caught(|| SerializedFileReader::new(file).map_err(|error| error.to_string())).flatten();
-    opened.map_err(|fault| ReadError::Unfit(format!("not a Parquet file that can be read: {fault}")))
+/// Checks that the columns of a table are those of samples.
+///
+/// # Errors
+/// [`ReadError::Unfit`], which names what is missing.
+pub fn check_columns(columns: &ColumnNames, names: &[String]) -> Result<(), ReadError> {
+    let known = |name: &str| names.iter().any(|known| known == name);
+    columns.check(known, || names.iter().map(String::as_str)).map_err(ReadError::Unfit)
+}
+
+/// The position in a file of `size` bytes behind a row, as if every row took an equal part of it.
+pub fn position(size: u64, row: u64, rows: u64) -> u64 {
+    (size as f64 * row as f64 / rows as f64) as u64
 }
 
 /// The rows of a table, or why one cannot be read. The library panics on some damaged files; nothing is read after that.
-struct TableRows {
+pub struct ParquetRows {
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The number of rows that the file claims to have.
+    pub claimed: u64,
     rows: Option<RowIter<'static>>,
 }
 
-impl Iterator for TableRows {
+impl ParquetRows {
+    /// # Errors
+    /// Why it is no table, in words.
+    pub fn open<R: ChunkReader + 'static>(file: R) -> Result<Self, String> {
+        let opened = caught(|| SerializedFileReader::new(file).map_err(|error| error.to_string())).flatten();
+        let reader = opened.map_err(|fault| format!("not a Parquet file that can be read: {fault}"))?;
+        let metadata = reader.metadata().file_metadata();
+        let columns = metadata.schema().get_fields().iter().map(|field| field.name().to_owned()).collect();
+        let claimed = u64::try_from(metadata.num_rows()).unwrap_or(0);
+        Ok(Self { columns, claimed, rows: Some(RowIter::from_file_into(Box::new(reader))) })
+    }
+}
+
+impl Iterator for ParquetRows {
     type Item = Result<Fields, String>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -6,6 +6,7 @@ use super::input::InputFile;
 use super::json::{self, BYTE_ORDER_MARK};
 use super::paired::split;
 use super::parquet_file::{self, MAGIC};
+use super::parquet_process;
 use super::passages::{self, cut_record};
 use super::record::{FileRecords, ReadError, Record, RecordPlace, RunningTally};
 use std::path::PathBuf;
@@ -22,7 +23,10 @@ pub fn records(mut input: InputFile, options: &ReadOptions) -> Result<FileRecord
         FileKind::Ndjson => Box::new(json::lines(input, limit)),
         FileKind::Json => Box::new(json::elements(input, limit)?),
         FileKind::Csv => Box::new(csv_file::read(input, limit, options)?),
-        FileKind::Parquet => Box::new(parquet_file::read(input, &options.columns)?),
+        FileKind::Parquet => match &options.parquet_program {
+            Some(program) => parquet_process::read(input, limit, &options.columns, program)?,
+            None => Box::new(parquet_file::read(input, &options.columns)?),
+        },
         FileKind::Text | FileKind::Markdown | FileKind::Html | FileKind::Epub | FileKind::Zip => {
             return passages::read(input, kind.document(), options);
         }

@@ -3,7 +3,9 @@
 use crate::common::app::App;
 use crate::common::client::{Answer, send};
 use flate2::write::GzEncoder;
+use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type};
+use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use pdr_audit::config::{ByteSize, StoreUrl};
@@ -103,6 +105,70 @@ async fn every_kind_of_file_is_the_same_dataset() {
     assert_eq!(stored(&app, "", "application/vnd.apache.parquet", packed).await["id"], first["id"]);
     let cut = stored(&app, "?words=2", "application/json", array.to_string()).await;
     assert_eq!((&cut["bytes"], ids(&app).await.len() >= 2), (&json!(6 * 8), true));
+}
+
+/// A table with one row: a text, and a list of so many references to a text of a mebibyte in a dictionary.
+fn table_of_references(references: usize) -> Vec<u8> {
+    let schema = "message samples { required binary text (UTF8); optional group neighbors (LIST) { repeated group list { \
+                  required binary element (UTF8); } } }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let properties = WriterProperties::builder()
+        .set_dictionary_page_size_limit(4 << 20)
+        .set_compression(Compression::SNAPPY)
+        .build();
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<ByteArrayType>().write_batch(&["a".into()], None, None).unwrap();
+    column.close().unwrap();
+    let text = ByteArray::from(vec![b'a'; 1 << 20]);
+    let mut repetition = vec![1; references];
+    repetition[0] = 0;
+    let mut column = group.next_column().unwrap().unwrap();
+    let values = vec![text; references];
+    column.typed::<ByteArrayType>().write_batch(&values, Some(&vec![2; references]), Some(&repetition)).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.into_inner().unwrap()
+}
+
+/// The metadata alone, of a table whose root claims 2^31 - 1 columns.
+fn table_of_claims() -> Vec<u8> {
+    let root = b"\x48\x01r\x15\xfe\xff\xff\xff\x0f\x00";
+    let leaf = b"\x15\x0c\x25\x00\x18\x04text\x00";
+    let metadata = [&b"\x15\x02\x19\x2c"[..], root, leaf, b"\x16\x02\x19\x0c\x00"].concat();
+    let size = u32::try_from(metadata.len()).unwrap().to_le_bytes();
+    [b"PAR1", &*metadata, &size, b"PAR1"].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_claims_too_much_ends_only_the_process_that_reads_it() {
+    let app = App::start().await;
+    let refused = async |body: Vec<u8>, words: &str| {
+        let answer = upload(&app, "", "application/vnd.apache.parquet", body).await;
+        assert_eq!(answer.status, 422, "{}", answer.text());
+        assert!(answer.text().contains(words), "{}", answer.text());
+    };
+    let references = table_of_references(1_000);
+    assert!(references.len() < 100_000);
+    let out_of_memory = "reading takes more than 512 MiB of memory or 300 s";
+    // More of them than run at a time.
+    tokio::join!(
+        refused(references.clone(), out_of_memory),
+        refused(table_of_claims(), out_of_memory),
+        refused(references, out_of_memory),
+    );
+    refused(table_of_references(40), "row 1: the row is longer than 33554432 bytes as JSON (server.body_limit)").await;
+    let long = json!([{ "id": "1", "text": "a".repeat((1 << 20) + 1), "label": 1 }]);
+    refused(parquet(&long), "row 1: `text`: 1048577 bytes; the limit `limits.text` is 1048576").await;
+    let answer = upload(&app, "", "text/csv", format!("text{}\n", ",a".repeat(10_000))).await;
+    assert!(
+        answer.status == 422 && answer.text().contains("line 1: 10001 columns; the limit is 10000"),
+        "{}",
+        answer.text()
+    );
+    stored(&app, "", "application/vnd.apache.parquet", parquet(&json!([{ "id": "1", "text": "a b", "label": 0 }])))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -94,6 +94,7 @@ impl App {
         let jobs = ServiceJobs::start(kinds, &scorer, &store, settings).await.unwrap();
         let entry = EntryControl::open(settings).unwrap();
         let state = entry.guard(ApiState::new(scorer, jobs.routed, metrics, settings));
+        let state = ApiState { program: env!("CARGO_BIN_EXE_pdr-audit").into(), ..state };
         let config::ServerSettings { header_timeout, write_timeout, connections, .. } = settings.server;
         let limits = ConnectionLimits { header_timeout, write_timeout, connections: connections.unwrap_or(10_000) };
         let listener = Listener::bind(("127.0.0.1", 0), limits, entry.tls.clone()).await.unwrap();
