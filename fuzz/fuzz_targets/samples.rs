@@ -46,7 +46,8 @@ fuzz_target!(init: { bound_memory(); allow_panics_of(&["parquet"]) }, |data: &[u
         read_records(file, &read);
     } else {
         let words = is_set(0x40).then_some(NonZeroUsize::MIN);
-        let fault = encode(file, &read, DatasetOptions { words, keep_columns: is_set(0x80), limit: LIMIT });
+        let dataset = DatasetOptions { words, keep_columns: is_set(0x80), limit: LIMIT, text_limit: RECORD };
+        let fault = encode(file, &read, dataset);
         assert!(fault.is_none_or(|fault| !fault.to_string().is_empty()));
     }
 });
