@@ -68,10 +68,10 @@ pub struct ApiState {
     pub program: PathBuf,
 }
 
-/// The file of this process's program. On Linux also where the file at its path was replaced since.
+/// The file of this process's program. The link of Linux also leads there where the file at its path was replaced since.
 fn this_program() -> PathBuf {
-    const LINK: &str = "/proc/self/exe";
-    if cfg!(target_os = "linux") { LINK.into() } else { std::env::current_exe().unwrap_or_else(|_| LINK.into()) }
+    let link = PathBuf::from("/proc/self/exe");
+    if link.exists() { link } else { std::env::current_exe().unwrap_or(link) }
 }
 
 impl ApiState {

@@ -4,7 +4,7 @@ use super::problem::{Kind, Problem};
 use super::state::ApiState;
 use crate::datasets::{DatasetError, DatasetWriter, EncodedDataset};
 use crate::samples::{
-    DatasetFault, DatasetOptions, FileKind, InputFile, NAMED_BY_COMMAND, ReadOptions, encode_dataset,
+    DatasetFault, DatasetOptions, FileKind, InputFile, NAMED_BY_COMMAND, ReadError, ReadOptions, encode_dataset,
 };
 use axum::body::{Body, Bytes};
 use futures::stream::{self, BoxStream};
@@ -132,6 +132,7 @@ fn problem(fault: DatasetFault, over: Option<u64>) -> Problem {
     match (over, fault) {
         (Some(limit), _) | (None, DatasetFault::TooLarge(limit)) => too_large(limit),
         (None, DatasetFault::Internal(error)) => error.into(),
+        (None, fault @ DatasetFault::Unreadable(ReadError::Busy)) => Problem::new(Kind::Unavailable, fault.to_string()),
         (None, fault) => Problem::fault("", with_parameters(fault.to_string())),
     }
 }

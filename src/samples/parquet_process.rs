@@ -13,6 +13,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 use tempfile::NamedTempFile;
 
 /// Name of the command that prints the lines.
@@ -24,6 +25,8 @@ const MAX_MEMORY: u64 = 512 << 20;
 const MAX_SECONDS: u64 = 300;
 /// Maximum number of such processes; further files wait.
 const MAX_PROCESSES: usize = 2;
+/// Maximum time that a file waits for one of them.
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// What the process writes.
 #[derive(Debug, Serialize, Deserialize)]
@@ -112,7 +115,7 @@ fn bound_this_process() -> io::Result<()> {
 /// The records of a file, each of at most `limit` bytes as JSON, which another process of `program` reads. Waits while others are read.
 ///
 /// # Errors
-/// Where the file is no table or has no texts, or there is no such process.
+/// Where the file is no table or has no texts, there is no such process, or others are read for too long.
 pub fn read(mut input: InputFile, limit: u64, columns: &ColumnNames, program: &Path) -> Result<FileRecords, ReadError> {
     let mut copy = None;
     let path: PathBuf = match input.plain_file() {
@@ -123,10 +126,16 @@ pub fn read(mut input: InputFile, limit: u64, columns: &ColumnNames, program: &P
             copy.insert(file).path().to_owned()
         }
     };
-    let slot = Slot::take();
+    let slot = Slot::take(MAX_WAIT).ok_or(ReadError::Busy)?;
     let mut command = Command::new(program);
     command.arg(COMMAND).arg(&path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut process = RowProcess::new(command.spawn()?, limit, slot)?;
+    let child = command.spawn().map_err(|error| {
+        io::Error::new(
+            error.kind(),
+            format!("the process that reads Parquet cannot be started ({}): {error}", program.display()),
+        )
+    });
+    let mut process = RowProcess::new(child?, limit, slot)?;
     let (names, count) = match process.line()? {
         Line::Table { columns, rows } => (columns, rows.max(1)),
         Line::Unfit(fault) => return Err(ReadError::Unfit(fault)),
@@ -216,12 +225,16 @@ static RUNNING: Mutex<usize> = Mutex::new(0);
 static ENDED: Condvar = Condvar::new();
 
 impl Slot {
-    fn take() -> Self {
+    /// Waits for at most `patience`.
+    fn take(patience: Duration) -> Option<Self> {
         let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut running =
-            ENDED.wait_while(running, |running| *running >= MAX_PROCESSES).unwrap_or_else(PoisonError::into_inner);
+        let waited = ENDED.wait_timeout_while(running, patience, |running| *running >= MAX_PROCESSES);
+        let (mut running, wait) = waited.unwrap_or_else(PoisonError::into_inner);
+        if wait.timed_out() {
+            return None;
+        }
         *running += 1;
-        Self
+        Some(Self)
     }
 }
 
@@ -229,5 +242,21 @@ impl Drop for Slot {
     fn drop(&mut self) {
         *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         ENDED.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_waits_for_another_one_and_not_for_ever() {
+        let slots: Vec<Slot> = (0..MAX_PROCESSES).filter_map(|_| Slot::take(Duration::ZERO)).collect();
+        assert_eq!(slots.len(), MAX_PROCESSES);
+        assert!(Slot::take(Duration::from_millis(20)).is_none());
+        let waiting = std::thread::spawn(|| Slot::take(MAX_WAIT).is_some());
+        std::thread::sleep(Duration::from_millis(20));
+        drop(slots);
+        assert!(waiting.join().unwrap());
     }
 }

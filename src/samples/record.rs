@@ -71,6 +71,9 @@ impl RunningTally {
 pub enum ReadError {
     #[error(transparent)]
     Io(#[from] std::io::Error),
+    /// Other files of this kind are being read.
+    #[error("other Parquet files are being read; try again later")]
+    Busy,
     /// The input is not what it is read as.
     #[error("{0}")]
     Unfit(String),
