@@ -192,7 +192,7 @@ mod tests {
         );
         let failed = row(json!({ "scored_tokens": 0, "scores": {} }));
         assert_eq!(lines.next(&failed, RecordPlace::Line(23)), "line 23            0        -             -\n");
-        let left_out = "without min_k_plus_plus(k=0.2)+linear(alpha=1) (--wide shows all)\n";
+        let left_out = "without min_k_plus_plus(k=0.2)+linear(alpha=1) (--wide shows\n  all)\n";
         assert_eq!(lines.layout.left_out(), left_out);
         assert_eq!(ScoreLines::new(labels, None).layout.left_out(), "");
     }

@@ -1,5 +1,6 @@
 //! Tables of text that fit the terminal: columns that do not fit are left out, never wrapped, and named below the table.
 
+use super::report_format::hanging;
 use std::fmt::Write;
 
 /// Characters between two columns.
@@ -73,6 +74,8 @@ pub struct TableLayout {
     header: String,
     /// The names of the columns that there is no room for.
     left_out: Vec<String>,
+    /// The width that is available.
+    width: Option<usize>,
 }
 
 /// A column that is shown.
@@ -103,7 +106,7 @@ impl TableLayout {
             room -= more;
         }
         let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
-        let layout = Self { shown, header: String::new(), left_out };
+        let layout = Self { shown, header: String::new(), left_out, width };
         Self { header: layout.line(&names), ..layout }
     }
 
@@ -129,7 +132,7 @@ impl TableLayout {
     /// Names the columns that are not shown; empty where all are.
     pub fn left_out(&self) -> String {
         let names = self.left_out.join(", ");
-        if names.is_empty() { names } else { format!("without {names} (--wide shows all)\n") }
+        if names.is_empty() { names } else { hanging(&format!("without {names} (--wide shows all)"), self.width) }
     }
 }
 
@@ -162,11 +165,11 @@ mod tests {
         assert_eq!((table.render(None), table.render(Some(40))), (all.to_owned(), all.to_owned()));
         assert_eq!(
             table.render(Some(19)),
-            "method        AUROC\nloss            0.7\nmin_k(k=0.2)  0.812\nwithout vs. baseline (--wide shows all)\n"
+            "method        AUROC\nloss            0.7\nmin_k(k=0.2)  0.812\nwithout vs.\n  baseline (--wide\n  shows all)\n"
         );
         assert_eq!(
             table.render(Some(17)),
-            "method      AUROC\nloss          0.7\nmin_k(k...  0.812\nwithout vs. baseline (--wide shows all)\n"
+            "method      AUROC\nloss          0.7\nmin_k(k...  0.812\nwithout vs.\n  baseline\n  (--wide shows\n  all)\n"
         );
     }
 
