@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// Said where texts are compared with nothing.
+/// The line for texts that are compared with nothing.
 const NO_VERDICT: &str = "no verdict: there is nothing to compare the texts with; name texts like them that the model cannot have seen \
                           (--calibration), or give labels";
 

@@ -28,7 +28,7 @@ const MAX_PROCESSES: usize = 2;
 /// Maximum time that a file waits for one of them.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// What the process writes.
+/// A line that the process writes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
@@ -207,7 +207,7 @@ impl Drop for RowProcess {
     }
 }
 
-/// Why a process has ended before the last row.
+/// Returns the reason for the end of a process before the last row.
 fn end(status: ExitStatus) -> String {
     if status.code().is_some_and(|code| code != 0) {
         return format!("the process that reads Parquet failed ({status})");
@@ -218,7 +218,7 @@ fn end(status: ExitStatus) -> String {
     )
 }
 
-/// The right to run one of the processes.
+/// The right to run a process.
 struct Slot;
 
 static RUNNING: Mutex<usize> = Mutex::new(0);
