@@ -348,7 +348,7 @@ mod tests {
         let overlapping: Vec<Sample> = passages.into_iter().map(sample).collect();
         let [once, twice] = [work("book.txt", &book, 128), overlapping].map(|tested| shared(&known, &tested).findings);
         assert_eq!(once.left_out, twice.left_out);
-        // Of the works tested; a sixth of the known one.
+        // Both share 400 words: a fifth of the work tested, and a sixth of the known one.
         assert!((0.18..0.21).contains(&once.left_out[0].share), "{once:?}");
         for (before, words, text, counted) in [
             (0..20, 20..40, 8..40, 0),

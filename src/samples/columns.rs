@@ -266,9 +266,10 @@ pub struct ReadOptions {
     pub delimiter: Option<u8>,
     /// Which fields are what.
     pub columns: ColumnNames,
-    /// Maximum size of a record of NDJSON, of a JSON array or of CSV, in bytes; `None` for no limit.
+    /// Maximum size of a record of NDJSON, of a JSON array, of CSV, or of Parquet where `parquet_program` reads it, in bytes; `None` for no
+    /// limit.
     pub limit: Option<u64>,
-    /// This program, whose processes read Parquet; `None` to read it in this process, where the file is trusted.
+    /// Program whose processes read Parquet; `None` to read it in this process, where the file is trusted.
     pub parquet_program: Option<PathBuf>,
     /// The way texts are cut into passages; `None` to leave the texts of records whole, and to cut documents by default.
     pub cut: Option<Cut>,

@@ -107,7 +107,7 @@ async fn every_kind_of_file_is_the_same_dataset() {
     assert_eq!((&cut["bytes"], ids(&app).await.len() >= 2), (&json!(6 * 8), true));
 }
 
-/// A table with one row: a text, and a list of so many references to a text of a mebibyte in a dictionary.
+/// Returns a table of one row: a text, and a list that refers `references` times to one text of a mebibyte in the dictionary.
 fn table_of_references(references: usize) -> Vec<u8> {
     let schema = "message samples { required binary text (UTF8); optional group neighbors (LIST) { repeated group list { \
                   required binary element (UTF8); } } }";
@@ -132,7 +132,7 @@ fn table_of_references(references: usize) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// The metadata alone, of a table whose root claims 2^31 - 1 columns.
+/// Returns a table without pages, whose metadata claim 2^31 - 1 columns.
 fn table_of_claims() -> Vec<u8> {
     let root = b"\x48\x01r\x15\xfe\xff\xff\xff\x0f\x00";
     let leaf = b"\x15\x0c\x25\x00\x18\x04text\x00";
