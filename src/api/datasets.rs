@@ -251,7 +251,8 @@ pub async fn get(ClientState(state): ClientState, PathNames(id): PathNames<Strin
 
 /// Delete a dataset.
 ///
-/// Its samples, and all statistics of texts in the caches, are gone for good; audits of it keep their results.
+/// Its samples are gone for good, and the statistics of its texts in the caches can no longer be found or read; audits of it keep their
+/// results.
 #[utoipa::path(
     delete,
     path = "/v1/datasets/{id}",
@@ -270,7 +271,8 @@ pub async fn delete(ClientState(state): ClientState, PathNames(id): PathNames<St
         if !state.jobs.store().delete_dataset(dataset.key).await? {
             return Err(DatasetError::InUse.into());
         }
-        state.scorer.forget().await.map_err(Problem::internal)
+        state.scorer.forget(dataset.key);
+        Ok::<_, Problem>(())
     });
     deleting.await.map_err(Problem::internal)??;
     Ok(StatusCode::NO_CONTENT)

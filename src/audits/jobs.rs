@@ -48,7 +48,7 @@ impl JobKind for AuditKind {
         // Statistics stay on disk until the audit has ended, so that rerunning it costs no forward pass.
         let _hold = self.0.engine().hold_statistics(job.is_resumed());
         let (request, progress) = (Arc::clone(&job.request), tell_progress(job.local));
-        let scorer = self.0.called_by(job.owner());
+        let scorer = job.scorer(&self.0);
         let AuditOutcome { results, mut report } = run(request, &job.samples, calibration, &scorer, progress).await?;
         job.local.set_note(job.local.note().as_deref().and_then(lasting_note));
         let earlier = until_final(StoreError::is_retryable, || job.store.earlier_jobs(job.id())).await;
@@ -90,7 +90,7 @@ impl JobKind for CalibrationKind {
 
     async fn run(&self, job: JobRun<'_, AuditRequest>) -> Result<JobOutput, JobFailure> {
         let _hold = self.0.engine().hold_statistics(job.is_resumed());
-        let (scorer, progress) = (self.0.called_by(job.owner()), tell_progress(job.local));
+        let (scorer, progress) = (job.scorer(&self.0), tell_progress(job.local));
         let results = score_known(&job.request, &job.samples, &scorer, &progress).await?;
         encoded(move || output(&calibration_report(&results), &results)).await
     }
@@ -117,7 +117,7 @@ impl JobKind for TestJob {
         // Statistics stay on disk until the test has ended, so that rerunning it costs no forward pass.
         let _hold = self.0.engine().hold_statistics(job.is_resumed());
         let (request, progress) = (Arc::clone(&job.request), tell_progress(job.local));
-        let mut report = run_test(request, &job.samples, &self.0.called_by(job.owner()), progress).await?;
+        let mut report = run_test(request, &job.samples, &job.scorer(&self.0), progress).await?;
         job.local.set_note(None);
         report.warnings.extend(started_over(&job, Self::NAME));
         let tokens = report.usage.tokens;

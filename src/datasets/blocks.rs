@@ -23,6 +23,8 @@ pub enum SampleBlocks {
     Stored {
         store: Store,
         dataset: DatasetKey,
+        /// True for a dataset of its own, false for the samples that came with a job.
+        is_named: bool,
         /// True if the texts stay when the job has ended.
         retain: bool,
     },
@@ -69,8 +71,17 @@ impl SampleBlocks {
     /// Returns the samples of a dataset; `None` if its texts were deleted.
     #[must_use]
     pub fn stored(store: &Store, dataset: &DatasetRow) -> Option<Self> {
-        let &DatasetRow { key, retain, has_texts, .. } = dataset;
-        has_texts.then(|| Self::Stored { store: store.clone(), dataset: key, retain })
+        let &DatasetRow { key, retain, has_texts, ref id, .. } = dataset;
+        has_texts.then(|| Self::Stored { store: store.clone(), dataset: key, is_named: id.is_some(), retain })
+    }
+
+    /// Returns the key of the dataset that the samples are of; `None` if they came with a job.
+    #[must_use]
+    pub fn dataset(&self) -> Option<DatasetKey> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Stored { dataset, is_named, .. } => is_named.then_some(*dataset),
+        }
     }
 
     /// Returns true if the texts may be quoted in what is kept of the job.

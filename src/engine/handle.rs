@@ -120,9 +120,9 @@ impl Engine {
         self.shared().cache.hold(resumed)
     }
 
-    /// Deletes the statistics of all sequences, in memory and on disk. Blocks.
-    pub fn forget_statistics(&self) -> Result<(), String> {
-        self.shared().cache.clear()
+    /// Drops the statistics in memory that were computed under an identity which ends with `suffix`.
+    pub fn forget_statistics(&self, suffix: Arc<str>) {
+        self.shared().cache.forget(suffix);
     }
 
     /// Stops admitting, lets the device threads finish what is queued for at most `grace`, and waits for their end:

@@ -2,6 +2,7 @@
 
 use super::error::{FailureKind, JobError, JobFailure};
 use crate::datasets::{SampleBlocks, SampleTotals, SubmittedSamples};
+use crate::scorer::Scorer;
 use crate::store::{AdapterName, ClaimedJob, JobOutput, Store, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -103,10 +104,10 @@ impl<R> JobRun<'_, R> {
         self.claimed.id
     }
 
-    /// Name of the client that submitted the job.
+    /// Returns a scorer of these samples for the owner of the job.
     #[must_use]
-    pub fn owner(&self) -> &str {
-        &self.claimed.owner
+    pub fn scorer(&self, scorer: &Scorer) -> Scorer {
+        scorer.called_by(&self.claimed.owner).for_dataset(self.samples.dataset())
     }
 
     /// True if an earlier run of the job may have scored samples.

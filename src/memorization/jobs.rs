@@ -36,7 +36,7 @@ impl JobKind for MemorizationKind {
     async fn run(&self, job: JobRun<'_, MemorizationRequest>) -> Result<JobOutput, JobFailure> {
         // Scored statistics stay on disk until the job has ended, so that scoring the windows again costs no forward pass.
         let _hold = self.scorer.engine().hold_statistics(job.is_resumed());
-        let scorer = self.scorer.called_by(job.owner());
+        let scorer = job.scorer(&self.scorer);
         let target = WindowScorer::open(&scorer, &job.request.model).await?;
         job.local.set_numerics(target.numerics());
         let progress = |progress: MemorizationProgress| {

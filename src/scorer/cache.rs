@@ -7,6 +7,7 @@ use lm::tokenizer::{Encoded, TokenizerError};
 use moka::sync::Cache;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Roughly what an entry costs besides its value.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
@@ -14,8 +15,7 @@ const ENTRY_OVERHEAD_BYTES: usize = 256;
 /// Everything that a value depends on, and the SHA-256 of the text.
 type TextKey = (Arc<str>, [u8; 32]);
 
-/// A part of a cache of values made of texts: that of a principal, where those do not share. Cheap to clone; clones are the same
-/// cache.
+/// A part of a cache of values made of texts: that of a scope. Cheap to clone; clones are the same cache.
 pub struct TextCache<V> {
     entries: Cache<TextKey, Arc<V>>,
     scope: CacheScope,
@@ -27,17 +27,28 @@ pub struct CacheScope {
     pub principal: Principal,
     /// True if principals find in the caches what others have asked.
     pub is_shared: bool,
+    /// Key of the dataset that the texts are of, whose deletion takes its entries along; `None` for other texts.
+    pub dataset: Option<Uuid>,
 }
 
 impl CacheScope {
-    /// The key in the principal's part of a cache of what has the key `key` in a shared one.
+    /// Returns the key in this part of a cache for what has the key `key` in a shared one.
     #[must_use]
     pub fn key(&self, key: &Arc<str>) -> Arc<str> {
-        if self.principal.has_name() && !self.is_shared {
+        if let Some(dataset) = self.dataset {
+            // A dataset has one owner.
+            format!("{key}{}", Self::dataset_suffix(dataset)).into()
+        } else if self.principal.has_name() && !self.is_shared {
             format!("{key}; of {}", self.principal.name()).into()
         } else {
             Arc::clone(key)
         }
+    }
+
+    /// Returns the end of all keys in the part of a dataset.
+    #[must_use]
+    pub fn dataset_suffix(dataset: Uuid) -> String {
+        format!("; of the dataset {dataset}")
     }
 }
 
@@ -53,7 +64,7 @@ impl<V: Send + Sync + 'static> TextCache<V> {
         let weigh = move |_: &TextKey, value: &Arc<V>| {
             u32::try_from(bytes_of(value) + ENTRY_OVERHEAD_BYTES).unwrap_or(u32::MAX)
         };
-        let entries = Cache::builder().max_capacity(bytes).weigher(weigh).build();
+        let entries = Cache::builder().max_capacity(bytes).weigher(weigh).support_invalidation_closures().build();
         Self { entries, scope: CacheScope::default() }
     }
 
@@ -61,8 +72,10 @@ impl<V: Send + Sync + 'static> TextCache<V> {
         Self { entries: self.entries.clone(), scope: scope.clone() }
     }
 
-    pub fn clear(&self) {
-        self.entries.invalidate_all();
+    /// Drops the entries whose key ends with `suffix`.
+    pub fn forget(&self, suffix: Arc<str>) {
+        // Fails only in a cache without predicates, which this is not.
+        let _ = self.entries.invalidate_entries_if(move |(depends_on, _), _| depends_on.ends_with(&*suffix));
     }
 
     pub fn get(&self, depends_on: &Arc<str>, text: &str) -> Option<Arc<V>> {
@@ -110,11 +123,26 @@ mod tests {
     fn principals_have_their_own_part_of_the_caches_unless_they_share() {
         let identity = "model".into();
         let key = |name: &str, is_shared: bool| {
-            CacheScope { principal: Principal::new(name, false), is_shared }.key(&identity)
+            CacheScope { principal: Principal::new(name, false), is_shared, dataset: None }.key(&identity)
         };
         assert_eq!((&*CacheScope::default().key(&identity), &*key("alice", true)), ("model", "model"));
         assert_eq!((&*key("", false), &*key("alice", false)), ("model", "model; of alice"));
         assert_ne!(key("alice", false), key("bob", false));
+    }
+
+    #[test]
+    fn a_dataset_is_forgotten_alone() {
+        let (cache, model) = (TextCache::new(1 << 20, |_: &usize| 1), "model".into());
+        let parts = [Some(1), Some(2), None].map(|dataset| {
+            cache.within(&CacheScope {
+                is_shared: true,
+                dataset: dataset.map(Uuid::from_u128),
+                ..CacheScope::default()
+            })
+        });
+        parts.iter().for_each(|part| drop(part.insert(&model, "text", 7)));
+        cache.forget(CacheScope::dataset_suffix(Uuid::from_u128(1)).into());
+        assert_eq!(parts.map(|part| part.contains(&model, "text")), [false, true, true]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use mia::methods::Scope;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 /// Maximum amount of text of audits and files under way at once, in KiB.
 pub(super) const MOST_BATCH_KIB: u32 = 16 << 10;
@@ -71,6 +72,12 @@ impl Scorer {
         self.within(CacheScope { principal: Principal::new(name, false), ..self.scope.clone() })
     }
 
+    /// The same scorer for the texts of a dataset, whose part of the caches [`Scorer::forget`] empties; for other texts if `None`.
+    #[must_use]
+    pub fn for_dataset(&self, dataset: Option<Uuid>) -> Self {
+        self.within(CacheScope { dataset, ..self.scope.clone() })
+    }
+
     fn within(&self, scope: CacheScope) -> Self {
         let (encodings, substitutions) = (self.encodings.within(&scope), self.substitutions.within(&scope));
         Self { encodings, substitutions, scope, ..self.clone() }
@@ -98,12 +105,13 @@ impl Scorer {
         &self.engine
     }
 
-    /// Forgets what was made of texts: token ids, neighbours, and statistics in memory and on disk.
-    pub async fn forget(&self) -> Result<(), String> {
-        self.encodings.clear();
-        self.substitutions.clear();
-        let engine = self.engine.clone();
-        tokio::task::spawn_blocking(move || engine.forget_statistics()).await.map_err(|error| error.to_string())?
+    /// Drops from memory everything made of the texts of a dataset: token ids, neighbours and statistics. The statistics on disk cannot be
+    /// found or read without the dataset's key.
+    pub fn forget(&self, dataset: Uuid) {
+        let suffix: Arc<str> = CacheScope::dataset_suffix(dataset).into();
+        self.encodings.forget(Arc::clone(&suffix));
+        self.substitutions.forget(Arc::clone(&suffix));
+        self.engine.forget_statistics(suffix);
     }
 
     pub fn workers(&self) -> &Workers {

@@ -11,9 +11,11 @@ use parquet::schema::parser::parse_message_type;
 use pdr_audit::config::{ByteSize, StoreUrl};
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use uuid::Uuid;
 
 const NDJSON: &str = "application/x-ndjson";
 
@@ -292,7 +294,7 @@ async fn texts_that_are_not_retained_are_gone_after_the_audit() {
     assert_eq!(app.get(&path).await.ok()["texts"], true);
 }
 
-/// A canary text's own numbers, and the text itself, are in no file after its dataset is deleted.
+/// After the deletion of a dataset no file has a canary text of it, nor the key without which its statistics cannot be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_dataset_leaves_no_trace_in_the_files() {
     let directory = tempfile::tempdir().unwrap();
@@ -305,28 +307,53 @@ async fn a_deleted_dataset_leaves_no_trace_in_the_files() {
     let canary = "The canary of the dataset sings in the coal mine of Fallowfield.";
     let body = format!("{}{}\n", lines(3), json!({ "text": canary, "label": 1 }));
     let dataset = stored(&app, "", NDJSON, body).await;
-    app.audit(&json!({ "dataset": dataset["id"], "methods": ["loss"] })).await.ok();
+    let passes = async || {
+        let audit = app.audit(&json!({ "dataset": dataset["id"], "methods": ["loss"], "control": null })).await.ok();
+        let usage = &audit["results"]["usage"];
+        (usage["forward_passes"].as_u64().unwrap(), usage["cached_passes"].as_u64().unwrap())
+    };
+    assert_eq!((passes().await, passes().await), ((4, 0), (0, 4)));
     let details = json!({ "inputs": canary, "methods": ["loss"], "details": ["tokens"] });
     let scored = app.score(&details).await;
-    assert_eq!(scored["usage"]["cached_passes"], 1, "the audit has scored it");
+    assert_eq!(scored["usage"]["cached_passes"], 0, "the statistics of the dataset are its own");
     // One second is how long the cache on disk gathers.
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     let token = &scored["results"][0]["tokens"][3];
     let number = token["lp"].as_f64().unwrap().to_le_bytes();
-    assert!(holds(&place, canary.as_bytes()) && holds(&place, &number), "else the test looks for the wrong thing");
+    assert!(holds(&place, canary.as_bytes()), "else the test looks for the wrong thing");
+    let before = ids_in_files(&place);
+    assert!(!holds(&place, &number), "statistics are encrypted");
 
     assert_eq!(app.delete(&format!("/v1/datasets/{}", dataset["id"].as_str().unwrap())).await.status, 204);
-    assert!(!holds(&place, canary.as_bytes()) && !holds(&place, &number));
-    // The caches are empty: it takes a forward pass again.
-    assert_eq!(app.score(&details).await["usage"]["cached_passes"], 0);
+    assert!(!holds(&place, canary.as_bytes()));
+    let after = ids_in_files(&place);
+    assert_eq!(before.difference(&after).count(), 1, "the key of the dataset is gone: {before:?}, {after:?}");
+    assert_eq!(app.score(&details).await["usage"]["cached_passes"], 1, "what is not of the dataset stays");
+    let body = format!("{}{}\n", lines(3), json!({ "text": canary, "label": 1 }));
+    assert_eq!(stored(&app, "", NDJSON, body).await["id"], dataset["id"]);
+    assert_eq!(passes().await, (4, 0), "the same content is another dataset");
 }
 
-/// True if these bytes are in a file of the directory or below it.
+/// Returns true if these bytes are in a file of the directory or below it.
 fn holds(directory: &Path, bytes: &[u8]) -> bool {
-    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).any(|path| {
-        if path.is_dir() {
-            return holds(&path, bytes);
-        }
-        std::fs::read(path).unwrap().windows(bytes.len()).any(|window| window == bytes)
-    })
+    contents(directory).iter().any(|content| content.windows(bytes.len()).any(|window| window == bytes))
+}
+
+/// Returns the ids of datasets and jobs, UUIDs of version 7, in the files of the directory and below it.
+fn ids_in_files(directory: &Path) -> BTreeSet<Uuid> {
+    let uuid = |window: &[u8]| {
+        str::from_utf8(window)
+            .ok()
+            .filter(|text| text.contains('-'))?
+            .parse()
+            .ok()
+            .filter(|uuid: &Uuid| uuid.get_version_num() == 7)
+    };
+    contents(directory).iter().flat_map(|content| content.windows(36).filter_map(uuid)).collect()
+}
+
+/// Returns the contents of the files of the directory and below it.
+fn contents(directory: &Path) -> Vec<Vec<u8>> {
+    let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { contents(&path) } else { vec![std::fs::read(path).unwrap()] }).collect()
 }

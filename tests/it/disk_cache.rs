@@ -2,6 +2,7 @@
 
 use crate::common::app::App;
 use pdr_audit::config::Settings;
+use redb::{Database, ReadableTable, TableDefinition};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -126,18 +127,27 @@ async fn the_command_line_keeps_and_finds_what_the_service_does() {
     stop(app).await;
 
     // That the command line does look shows when what it finds is damaged.
-    let line: Value = serde_json::from_slice(first.stdout.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
-    let number = line["tokens"][3]["lp"].as_f64().unwrap().to_le_bytes();
-    let file = place.path("kept/here/statistics.redb");
-    let mut bytes = std::fs::read(&file).unwrap();
-    let found: Vec<_> = bytes.windows(8).enumerate().filter(|(_, at)| *at == number).map(|(at, _)| at).collect();
-    assert!(!found.is_empty());
-    found.into_iter().for_each(|at| bytes[at] ^= 1);
-    std::fs::write(&file, bytes).unwrap();
+    damage_values(&place.path("kept/here/statistics.redb"));
     let damaged = place.score(&["--tokens"]);
     assert!(stderr(&damaged).contains("damaged and not used"), "{}", stderr(&damaged));
     assert_eq!(damaged.stdout, first.stdout);
     assert_eq!(stderr(&place.score(&["--tokens"])), "", "it was replaced");
+}
+
+/// Flips a bit of each value in a file of statistics.
+fn damage_values(file: &Path) {
+    const STATISTICS: TableDefinition<&[u8; 32], &[u8]> = TableDefinition::new("statistics");
+    let transaction = Database::open(file).unwrap().begin_write().unwrap();
+    let mut table = transaction.open_table(STATISTICS).unwrap();
+    let values: Vec<_> = table.iter().unwrap().map(Result::unwrap).collect();
+    let values: Vec<_> = values.into_iter().map(|(key, value)| (*key.value(), value.value().to_vec())).collect();
+    assert!(!values.is_empty());
+    for (key, mut value) in values {
+        value[20] ^= 1;
+        table.insert(&key, value.as_slice()).unwrap();
+    }
+    drop(table);
+    transaction.commit().unwrap();
 }
 
 #[test]

@@ -9,7 +9,7 @@
 
 use super::files::{Batch, DiskFault, Files, Folder, Storage};
 use super::holds::Holds;
-use super::record::{decode, encode, encoded_len, key};
+use super::record::{decode, encode, encoded_len, keys};
 use crate::engine::DiskCache;
 use crate::engine::metrics::DiskMetrics;
 use crate::engine::request::Stats;
@@ -46,7 +46,6 @@ struct Job {
     identity: Arc<str>,
     ids: Arc<[u32]>,
     stats: Stats,
-    generation: u64,
     /// True if they are in the old file, and so must not be deleted with it.
     is_old: bool,
 }
@@ -59,8 +58,6 @@ pub(super) struct Disk {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Bytes of the jobs that wait.
     queued: AtomicU64,
-    /// Grows when everything is deleted: what was queued before is not written.
-    generation: AtomicU64,
     /// True if a lookup found the files damaged.
     damaged: AtomicBool,
     /// When something in the old file was last used without being written to the young one.
@@ -102,7 +99,6 @@ impl Disk {
             jobs: Mutex::new(Some(jobs)),
             thread: Mutex::default(),
             queued: AtomicU64::new(0),
-            generation: AtomicU64::new(0),
             damaged: AtomicBool::new(false),
             old_used: Mutex::new(Instant::now()),
             full: AtomicBool::new(false),
@@ -125,9 +121,8 @@ impl Disk {
     fn queue(&self, identity: &Arc<str>, ids: &Arc<[u32]>, stats: &Stats, is_old: bool) -> bool {
         let bytes = encoded_len(stats.len()) as u64;
         let queued = self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let generation = self.generation.load(Ordering::Acquire);
         let (identity, ids, stats) = (Arc::clone(identity), Arc::clone(ids), Arc::clone(stats));
-        let job = Job { identity, ids, stats, generation, is_old };
+        let job = Job { identity, ids, stats, is_old };
         let room = cost(bytes) <= self.batch_bytes() && queued <= QUEUE_BYTES;
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = room && jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
@@ -186,9 +181,9 @@ impl Disk {
         }
         let snapshot = files.snapshot()?;
         for (ids, wanted_for) in wanted {
-            let key = key(identity, ids);
-            let Some((value, is_old)) = snapshot.get(&key)? else { continue };
-            match decode(&key, ids.len(), &value) {
+            let keys = keys(identity, ids);
+            let Some((value, is_old)) = snapshot.get(&keys.record)? else { continue };
+            match decode(&keys, ids.len(), value) {
                 Ok(stats) => {
                     // Written again, so that what is used outlives the file that is deleted next.
                     if is_old && !self.queue(identity, ids, &stats, true) {
@@ -208,9 +203,8 @@ impl Disk {
 
     fn write_all(&self, queue: &Receiver<Job>) {
         while let Ok(first) = queue.recv() {
-            let generation = first.generation;
             let (batch, has_old) = self.gather(first, queue);
-            if !self.try_to_write(&batch, generation) {
+            if !self.try_to_write(&batch) {
                 self.metrics.dropped.increment(batch.len() as u64);
                 if has_old {
                     self.note_use();
@@ -220,9 +214,9 @@ impl Disk {
     }
 
     /// Returns true if the batch was written. If the files turn out to be damaged, a second try finds them begun anew.
-    fn try_to_write(&self, batch: &Batch, generation: u64) -> bool {
+    fn try_to_write(&self, batch: &Batch) -> bool {
         for _ in 0..2 {
-            match self.write(batch, generation) {
+            match self.write(batch) {
                 Ok(written) => return written,
                 Err(fault) => self.note_write_fault(&fault),
             }
@@ -244,24 +238,22 @@ impl Disk {
     fn gather(&self, first: Job, queue: &Receiver<Job>) -> (Batch, bool) {
         let until = Instant::now() + LINGER;
         let (mut batch, mut has_old, mut costs) = (Batch::new(), false, 0);
-        let (generation, mut next) = (first.generation, Some(first));
-        while let Some(Job { identity, ids, stats, generation: queued, is_old }) = next {
-            let key = key(&identity, &ids);
-            let value = encode(&key, &stats);
+        let mut next = Some(first);
+        while let Some(Job { identity, ids, stats, is_old }) = next {
+            let keys = keys(&identity, &ids);
+            let value = encode(&keys, &stats);
             costs += cost(value.len() as u64);
             self.queued.fetch_sub(value.len() as u64, Ordering::Relaxed);
-            if queued == generation {
-                batch.insert(key, value);
-                has_old |= is_old;
-            }
+            batch.insert(keys.record, value);
+            has_old |= is_old;
             let full = costs >= self.batch_bytes();
             next = if full { None } else { queue.recv_timeout(until.saturating_duration_since(Instant::now())).ok() };
         }
         (batch, has_old)
     }
 
-    /// Returns true if the batch was written; it is not while the cache pauses, nor after everything was deleted.
-    fn write(&self, batch: &Batch, generation: u64) -> Result<bool, DiskFault> {
+    /// Returns true if the batch was written; it is not while the cache pauses.
+    fn write(&self, batch: &Batch) -> Result<bool, DiskFault> {
         self.make_usable()?;
         if self.full.load(Ordering::Relaxed) && !self.make_room()? {
             return Ok(false);
@@ -269,9 +261,6 @@ impl Disk {
         let full = {
             let state = self.read_state();
             let (Some(folder), Ok(files)) = (&state.folder, &state.files) else { return Ok(false) };
-            if self.generation.load(Ordering::Acquire) != generation {
-                return Ok(false);
-            }
             files.put(batch)?;
             let (young, both) = folder.bytes();
             self.metrics.bytes.set(both as f64);
@@ -304,21 +293,6 @@ impl Disk {
         *self.old_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Deletes all that it holds, and what is queued.
-    pub(super) fn clear(&self) -> Result<(), DiskFault> {
-        let mut state = self.write_state();
-        self.generation.fetch_add(1, Ordering::AcqRel);
-        self.reopen(&mut state, true)?;
-        self.full.store(false, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn reopen(&self, storage: &mut Storage, anew: bool) -> Result<(), DiskFault> {
-        storage.reopen(anew)?;
-        self.damaged.store(false, Ordering::Relaxed);
-        Ok(())
-    }
-
     fn turn(&self) -> Result<(), DiskFault> {
         let mut state = self.write_state();
         if let Storage { folder: Some(folder), files: Ok(files) } = &mut *state {
@@ -341,7 +315,9 @@ impl Disk {
         if damaged {
             tracing::warn!("the cache on disk is damaged: it is dropped and begun anew");
         }
-        self.reopen(&mut self.write_state(), damaged)
+        self.write_state().reopen(damaged)?;
+        self.damaged.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     fn read_state(&self) -> RwLockReadGuard<'_, Storage> {

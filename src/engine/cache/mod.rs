@@ -48,6 +48,7 @@ impl StatsCache {
         let memory = (settings.cache_bytes > 0).then(|| {
             Cache::builder()
                 .max_capacity(settings.cache_bytes)
+                .support_invalidation_closures()
                 .weigher(|key: &StatsKey, stats: &Stats| {
                     let bytes = size_of_val(&*key.ids) + size_of_val(&**stats);
                     u32::try_from(bytes + ENTRY_OVERHEAD_BYTES).unwrap_or(u32::MAX)
@@ -109,12 +110,12 @@ impl StatsCache {
         self.memory.as_ref().map_or(0, Cache::weighted_size)
     }
 
-    /// Deletes all entries, in memory and on disk. Reads and writes files.
-    pub(super) fn clear(&self) -> Result<(), String> {
+    /// Drops the entries in memory whose identity ends with `suffix`.
+    pub(super) fn forget(&self, suffix: Arc<str>) {
         if let Some(memory) = &self.memory {
-            memory.invalidate_all();
+            // Fails only in a cache without predicates, which this is not.
+            let _ = memory.invalidate_entries_if(move |key, _| key.identity.ends_with(&*suffix));
         }
-        self.disk.as_ref().map_or(Ok(()), |disk| disk.clear().map_err(|fault| fault.to_string()))
     }
 
     /// Writes to disk what is queued for it, and lets go of its directory.

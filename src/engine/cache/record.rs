@@ -1,15 +1,28 @@
-//! Statistics as bytes. Pure: a value that is not exactly what was written is an error, never statistics.
+//! Statistics as bytes, encrypted. Pure: a value that is not exactly what was written is an error, never statistics.
+//!
+//! The key of the encryption is made of the model's identity and the ids and is not written. The identity of a dataset's statistics has the
+//! dataset's key in it, so that once the store has lost that key no one can find or read them.
 
 use crate::engine::request::Stats;
+use chacha20::ChaCha20;
+use chacha20::cipher::{KeyIvInit, StreamCipher};
 use mia::TokenStats;
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha256, Sha512};
 use std::sync::LazyLock;
 
 /// Stamp that a file must hold. `build.rs` names the sources that numbers come from; others may give other bits, so with them it
 /// begins anew.
-pub(super) static STAMP: LazyLock<String> = LazyLock::new(|| format!("pdr-audit statistics 1 of {}", lm::NUMERICS));
+pub(super) static STAMP: LazyLock<String> = LazyLock::new(|| format!("pdr-audit statistics 2 of {}", lm::NUMERICS));
 
+/// Key of a value in a file.
 pub(super) type RecordKey = [u8; 32];
+
+/// Keys of the statistics of a sequence.
+#[derive(Clone, Copy)]
+pub(super) struct SequenceKeys {
+    pub(super) record: RecordKey,
+    cipher: [u8; 32],
+}
 
 const COUNT_BYTES: usize = size_of::<u64>();
 const ENTRY_BYTES: usize = 4 * size_of::<f64>();
@@ -25,9 +38,9 @@ pub(super) enum Damage {
     Tokens,
 }
 
-/// SHA-256 over the stamp, the model's identity and the ids, each with its length before it.
-pub(super) fn key(identity: &str, ids: &[u32]) -> RecordKey {
-    let mut hash = Sha256::new();
+/// Returns the two halves of a SHA-512 over the stamp, the model's identity and the ids, each with its length before it.
+pub(super) fn keys(identity: &str, ids: &[u32]) -> SequenceKeys {
+    let mut hash = Sha512::new();
     for text in [&STAMP, identity] {
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text);
@@ -36,7 +49,11 @@ pub(super) fn key(identity: &str, ids: &[u32]) -> RecordKey {
     for id in ids {
         hash.update(id.to_le_bytes());
     }
-    hash.finalize().into()
+    let digest: [u8; 64] = hash.finalize().into();
+    let (mut record, mut cipher) = ([0; 32], [0; 32]);
+    record.copy_from_slice(&digest[..32]);
+    cipher.copy_from_slice(&digest[32..]);
+    SequenceKeys { record, cipher }
 }
 
 pub(super) fn encoded_len(entries: usize) -> usize {
@@ -44,8 +61,8 @@ pub(super) fn encoded_len(entries: usize) -> usize {
 }
 
 /// The number of entries, the entries with `lp`, `mu`, `var` and `max_lp` each, all little endian, and the SHA-256 of the
-/// key and all of that: so a value under the key of another is damaged as well.
-pub(super) fn encode(key: &RecordKey, stats: &[TokenStats]) -> Vec<u8> {
+/// record's key and all of that, so that a value under the key of another is damaged as well; encrypted.
+pub(super) fn encode(keys: &SequenceKeys, stats: &[TokenStats]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(encoded_len(stats.len()));
     bytes.extend((stats.len() as u64).to_le_bytes());
     for TokenStats { lp, mu, var, max_lp } in stats {
@@ -53,19 +70,27 @@ pub(super) fn encode(key: &RecordKey, stats: &[TokenStats]) -> Vec<u8> {
             bytes.extend(number.to_le_bytes());
         }
     }
-    bytes.extend(checksum(key, &bytes));
+    bytes.extend(checksum(&keys.record, &bytes));
+    apply_keystream(keys, &mut bytes);
     bytes
 }
 
-/// The statistics of a sequence of `ids` ids, bit for bit as they were.
-pub(super) fn decode(key: &RecordKey, ids: usize, bytes: &[u8]) -> Result<Stats, Damage> {
+/// Encrypts or decrypts by ChaCha20. A cipher's key has one value, which is the same each time that it is computed, so the nonce can be
+/// constant.
+fn apply_keystream(keys: &SequenceKeys, bytes: &mut [u8]) {
+    ChaCha20::new(&keys.cipher.into(), &[0; 12].into()).apply_keystream(bytes);
+}
+
+/// Returns the statistics of a sequence of `ids` ids, bit for bit as they were.
+pub(super) fn decode(keys: &SequenceKeys, ids: usize, mut bytes: Vec<u8>) -> Result<Stats, Damage> {
+    apply_keystream(keys, &mut bytes);
     let (body, sum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(Damage::Length)?;
     let (count, entries) = body.split_first_chunk::<COUNT_BYTES>().ok_or(Damage::Length)?;
     let (entries, rest) = entries.as_chunks::<ENTRY_BYTES>();
     if !rest.is_empty() || u64::from_le_bytes(*count) != entries.len() as u64 {
         return Err(Damage::Length);
     }
-    if *sum != checksum(key, body) {
+    if *sum != checksum(&keys.record, body) {
         return Err(Damage::Checksum);
     }
     if entries.len() != ids.saturating_sub(1) {
@@ -107,36 +132,46 @@ mod tests {
 
     #[test]
     fn every_bit_comes_back() {
-        let key = key("m", &[1, 2, 3]);
+        let keys = keys("m", &[1, 2, 3]);
         for stats in [Vec::new(), odd()] {
-            let bytes = encode(&key, &stats);
+            let bytes = encode(&keys, &stats);
             assert_eq!(bytes.len(), encoded_len(stats.len()));
-            assert_eq!(bits(&decode(&key, stats.len() + 1, &bytes).unwrap()), bits(&stats));
+            assert_eq!(bits(&decode(&keys, stats.len() + 1, bytes).unwrap()), bits(&stats));
         }
     }
 
     #[test]
     fn any_flipped_bit_and_any_other_length_is_damage() {
-        let key = key("m", &[1, 2, 3]);
-        let good = encode(&key, &odd());
+        let right = keys("m", &[1, 2, 3]);
+        let good = encode(&right, &odd());
         for at in 0..good.len() {
             for bit in 0..8 {
                 let mut bad = good.clone();
                 bad[at] ^= 1 << bit;
-                assert!(decode(&key, 3, &bad).is_err(), "bit {bit} of byte {at}");
+                assert!(decode(&right, 3, bad).is_err(), "bit {bit} of byte {at}");
             }
-            assert!(decode(&key, 3, &good[..at]).is_err(), "cut to {at}");
+            assert!(decode(&right, 3, good[..at].to_vec()).is_err(), "cut to {at}");
         }
-        assert_eq!(decode(&key, 3, &[&*good, &[0; 32]].concat()), Err(Damage::Length));
-        assert_eq!(decode(&key, 4, &good), Err(Damage::Tokens));
-        assert_eq!(decode(&super::key("n", &[1, 2, 3]), 3, &good), Err(Damage::Checksum));
+        assert!(decode(&right, 3, [&*good, &[0; 32]].concat()).is_err());
+        assert_eq!(decode(&right, 4, good.clone()), Err(Damage::Tokens));
+        assert!(decode(&keys("n", &[1, 2, 3]), 3, good.clone()).is_err());
+        let moved = SequenceKeys { record: keys("n", &[1, 2, 3]).record, ..right };
+        assert_eq!(decode(&moved, 3, good), Err(Damage::Checksum));
     }
 
     #[test]
     fn keys_differ_by_identity_and_ids() {
-        let all = [key("m", &[1, 2]), key("n", &[1, 2]), key("m", &[2, 1]), key("m", &[1, 2, 0]), key("m", &[])];
+        let all = [keys("m", &[1, 2]), keys("n", &[1, 2]), keys("m", &[2, 1]), keys("m", &[1, 2, 0]), keys("m", &[])];
+        let all = all.map(|keys| [keys.record, keys.cipher]).concat();
         for (at, one) in all.iter().enumerate() {
             assert!(!all[..at].contains(one), "key {at}");
         }
+    }
+
+    #[test]
+    fn a_value_shows_nothing_without_the_keys() {
+        let bytes = encode(&keys("m", &[1, 2, 3]), &odd());
+        let number = f64::MAX.to_le_bytes();
+        assert!(!bytes.windows(8).any(|window| window == number));
     }
 }

@@ -5,6 +5,7 @@ mod held;
 
 use super::StatsCache;
 use super::files::{DiskFault, Folder};
+use super::record::{encode, keys};
 use crate::engine::metrics::DiskMetrics;
 use crate::engine::{DiskCache, EngineOptions, Pass, Stats};
 use mia::TokenStats;
@@ -116,8 +117,8 @@ fn a_damaged_value_is_a_miss_and_is_replaced() {
     let directory = written();
     let file = young(directory.path());
     let mut bytes = std::fs::read(&file).unwrap();
-    let place = stats(&ids(7, 50))[10].mu.to_le_bytes();
-    let places: Vec<_> = bytes.windows(8).enumerate().filter(|(_, b)| *b == place).map(|(at, _)| at).collect();
+    let value = encode(&keys("m", &ids(7, 50)), &stats(&ids(7, 50)));
+    let places: Vec<_> = bytes.windows(8).enumerate().filter(|(_, b)| *b == &value[80..88]).map(|(at, _)| at).collect();
     assert!(!places.is_empty());
     for at in places {
         bytes[at] ^= 1;
