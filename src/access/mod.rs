@@ -6,6 +6,7 @@
 
 mod key_file;
 mod keyring;
+mod memory;
 mod principal;
 mod quota;
 mod record;
@@ -13,6 +14,7 @@ mod secret;
 
 pub use key_file::{KeyEntry, KeyFile, KeyFileError, KeyLimits, KeyScope};
 pub use keyring::{Client, Keyring, RefusedKey};
+pub use memory::{MemoryBudget, MemoryRefusal, RequestMemory};
 pub use principal::Principal;
 pub use quota::{Quota, QuotaExceeded, RequestPermit, TokenReservation};
 pub use record::{AccessEntry, AccessRecord, RecordedWork};

@@ -3,10 +3,10 @@
 //! Not JSON by its header 415, too long 413, too slow 408, not JSON by its bytes 400 with line and column, not what the
 //! route takes 422 with a JSON pointer.
 
-use super::body_budget::BodyShare;
 use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
-use super::state::RouterState;
+use super::state::{RouterState, request_memory};
+use crate::access::RequestMemory;
 use crate::config::LimitSettings;
 use crate::wire::{in_words, pointer};
 use axum::body::{Body, Bytes};
@@ -53,17 +53,15 @@ impl<T: RequestBody + Send + 'static> FromRequest<RouterState> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, RouterState(state): &RouterState) -> Result<Self, Problem> {
-        let mut share = state.bodies.begin();
-        let bytes = read(request, state.body_limit, state.request_timeout, &mut share).await?;
+        let memory = request_memory(request.extensions())?;
+        let bytes = read(request, state.body_limit, state.request_timeout, &memory).await?;
         // A body of megabytes takes too long for the threads that answer everybody.
         let limits = state.limits.clone();
-        let parsed = state.scorer.workers().run(move || parse(&bytes, &limits)).await?.map(Self);
-        drop(share);
-        parsed
+        state.scorer.workers().run(move || parse(&bytes, &limits)).await?.map(Self)
     }
 }
 
-async fn read(request: Request, limit: u64, timeout: Duration, share: &mut BodyShare) -> Result<Bytes, Problem> {
+async fn read(request: Request, limit: u64, timeout: Duration, memory: &RequestMemory) -> Result<Bytes, Problem> {
     let arrival = Arrival::from_extensions(request.extensions());
     let (head, body) = request.into_parts();
     let acceptable = match check(&head.headers, limit) {
@@ -77,7 +75,7 @@ async fn read(request: Request, limit: u64, timeout: Duration, share: &mut BodyS
         return Err(too_long(limit));
     }
     let too_slow = || Problem::new(Kind::BodyTimeout, "the body did not arrive within `server.request_timeout`");
-    let collected = arrival.in_time(timeout, collect(body, limit, share)).await.ok_or_else(too_slow)?;
+    let collected = arrival.in_time(timeout, collect(body, limit, memory)).await.ok_or_else(too_slow)?;
     acceptable.and(collected)
 }
 
@@ -109,7 +107,7 @@ fn content_length(headers: &HeaderMap) -> Option<u64> {
 
 /// Reads the whole body. One over the limit is read on for as much again without being kept: a client that is still
 /// sending when the connection closes would never see the answer.
-async fn collect(body: Body, limit: u64, share: &mut BodyShare) -> Result<Bytes, Problem> {
+async fn collect(body: Body, limit: u64, memory: &RequestMemory) -> Result<Bytes, Problem> {
     let (mut stream, mut kept, mut length) = (body.into_data_stream(), Vec::new(), 0_u64);
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|error| Problem::new(Kind::MalformedBody, format!("the body broke off: {error}")))?;
@@ -119,7 +117,7 @@ async fn collect(body: Body, limit: u64, share: &mut BodyShare) -> Result<Bytes,
         } else if length > limit {
             kept = Vec::new();
         } else {
-            share.grow(length)?;
+            memory.grow_to(length)?;
             kept.extend_from_slice(&chunk);
         }
     }

@@ -53,10 +53,13 @@ pub async fn authenticate(
         ));
     }
     let permit = client.quota.begin()?;
+    let memory = Arc::new(state.memory_budget.begin(client.principal()));
+    request.extensions_mut().insert(Arc::clone(&memory));
     request.extensions_mut().insert(client);
     let mut response = next.run(request).await;
-    // It is in flight until its answer is sent.
+    // It is in flight, and holds memory, until its answer is sent.
     response.extensions_mut().insert(Arc::new(permit));
+    response.extensions_mut().insert(memory);
     Ok(response)
 }
 

@@ -1,6 +1,6 @@
 //! Requests in flight: from their head to the last byte of their answer, and no longer than somebody takes it.
 
-use crate::access::RequestPermit;
+use crate::access::{RequestMemory, RequestPermit};
 use crate::telemetry::names;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderValue, header};
@@ -19,18 +19,20 @@ const SHORT: u64 = 64 << 10;
 /// The parts in which a longer one is sent.
 const PART: usize = 64 << 10;
 
-/// A request that is counted as in flight until this is dropped, by the gauge and by the quota of its key.
+/// A request that is counted as in flight until this is dropped, by the gauge, by the quota of its key and by its memory.
 #[derive(Debug)]
 pub struct InFlight {
     /// Given back when dropped.
     permit: Option<Arc<RequestPermit>>,
+    /// Given back when the last part of the request is dropped.
+    memory: Option<Arc<RequestMemory>>,
 }
 
 impl InFlight {
     #[must_use]
     pub fn begin() -> Self {
         metrics::gauge!(names::HTTP_IN_FLIGHT).increment(1.0);
-        Self { permit: None }
+        Self { permit: None, memory: None }
     }
 
     /// Keeps the response in flight until its body has been sent. If the client takes none of the body for `write_timeout`, it
@@ -39,6 +41,7 @@ impl InFlight {
     #[must_use]
     pub fn until_sent(mut self, mut response: Response, write_timeout: Duration) -> Response {
         self.permit = response.extensions_mut().remove();
+        self.memory = response.extensions_mut().remove();
         let length = response.body().size_hint().exact();
         if length.is_some_and(|length| length <= SHORT) {
             return response.map(|body| Body::new(CountedBody { body, _in_flight: self }));
@@ -142,6 +145,7 @@ impl HttpBody for CountedBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::{MemoryBudget, Principal};
     use axum::response::IntoResponse;
 
     const TIMEOUT: Duration = Duration::from_secs(30);
@@ -179,6 +183,22 @@ mod tests {
         assert_eq!(Arc::strong_count(&freed), 1, "what makes the body is still there");
         let mut rest: Vec<_> = taken.collect().await;
         assert!(rest.pop().unwrap().is_err() && rest.iter().all(Result::is_ok));
+    }
+
+    #[tokio::test]
+    async fn memory_is_held_until_the_last_part_is_taken() {
+        let budget = MemoryBudget::new(Some(1_000), 1);
+        let begin = || budget.begin(&Principal::default());
+        let memory = begin();
+        memory.grow_to(1_000).unwrap();
+        let mut response = vec![0; 3 * PART].into_response();
+        response.extensions_mut().insert(Arc::new(memory));
+        let mut body = InFlight::begin().until_sent(response, TIMEOUT).into_body().into_data_stream();
+        assert!(body.next().await.is_some() && begin().grow_to(1).is_err());
+        while body.next().await.is_some() {}
+        while begin().grow_to(1_000).is_err() {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]

@@ -50,6 +50,7 @@ pub async fn map(
         let detail = format!("the job is {}; there is a map once it has succeeded", job.status.name());
         return Err(Problem::new(Kind::Conflict, detail));
     };
+    state.memory.grow_to(report.len() as u64)?;
     let source = state.scorer.workers().run(move || MapSource::parse(&report)).await?;
     let body = body(Arc::new(source.map_err(Problem::internal)?), format);
     let media = if format == MapFormat::Csv { CSV_UTF8 } else { NDJSON[0] };

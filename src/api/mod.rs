@@ -15,7 +15,6 @@ mod audit_comparison;
 mod audit_request;
 mod audit_scores;
 mod audits;
-mod body_budget;
 mod calibrations;
 mod check;
 mod conversations;

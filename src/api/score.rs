@@ -124,7 +124,7 @@ async fn run(
     let failed = |error: ScorerError| Problem::of_scoring(Some(error), state.request_timeout);
     let bound = state.scorer.bind(plan).await.map_err(failed)?;
     let places = calibration.map_or(Ok(Vec::new()), |used| places(&used.calibration, &bound))?;
-    let scored = state.scorer.score(&bound, inputs, deadline).await.map_err(failed)?;
+    let scored = state.scorer.score(&bound, inputs, deadline, &state.memory).await.map_err(failed)?;
     Ok((bound, scored, places))
 }
 

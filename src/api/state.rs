@@ -1,9 +1,8 @@
 //! State shared by the routes, and the part of it that the client of a request may see.
 
 use super::accepted_origins::{AcceptedHosts, AcceptedOrigins};
-use super::body_budget::BodyBudget;
 use super::problem::Problem;
-use crate::access::{AccessRecord, Client, Keyring, RecordedWork};
+use crate::access::{AccessRecord, Client, Keyring, MemoryBudget, RecordedWork, RequestMemory};
 use crate::audits::Calibration;
 use crate::config::{LimitSettings, Settings};
 use crate::jobs::{JobKind, Jobs};
@@ -42,8 +41,10 @@ pub struct ApiState {
     pub limits: LimitSettings,
     /// The largest request body, in bytes: `server.body_limit`.
     pub body_limit: u64,
-    /// Memory budget of the bodies that are being read.
-    pub bodies: BodyBudget,
+    /// Memory budget of the requests in flight.
+    pub memory_budget: MemoryBudget,
+    /// Memory that this request holds.
+    pub memory: Arc<RequestMemory>,
     /// Timeout of a request, from its arrival: `server.request_timeout`.
     pub request_timeout: Duration,
     /// Maximum time for which a client may read nothing of an answer: `server.write_timeout`.
@@ -80,13 +81,16 @@ impl ApiState {
         let Settings { server, limits, .. } = settings;
         let weigher =
             |_: &Uuid, calibration: &Arc<Calibration>| u32::try_from(calibration.weight()).unwrap_or(u32::MAX);
+        let memory_budget =
+            MemoryBudget::new(server.request_memory.map(|size| size.as_u64()), server.body_limit.as_u64());
         Self {
             scorer,
             jobs,
             calibration_cache: Cache::builder().max_capacity(MOST_CALIBRATION_SCORES).weigher(weigher).build(),
             limits: limits.clone(),
             body_limit: server.body_limit.as_u64(),
-            bodies: BodyBudget::new(server.body_memory.map(|size| size.as_u64()), server.body_limit.as_u64()),
+            memory: Arc::new(memory_budget.begin(&Principal::default())),
+            memory_budget,
             request_timeout: server.request_timeout,
             write_timeout: server.write_timeout,
             forward_timeout: settings.engine.forward_timeout,
@@ -126,6 +130,7 @@ impl ApiState {
     pub async fn json<T: Serialize + Send + 'static>(&self, value: T) -> Result<Response, Problem> {
         let written = self.scorer.workers().run(move || serde_json::to_vec(&value)).await?;
         let bytes = written.map_err(Problem::internal)?;
+        self.memory.grow_to(bytes.len() as u64)?;
         Ok(([(header::CONTENT_TYPE, "application/json")], bytes).into_response())
     }
 }
@@ -144,8 +149,18 @@ impl FromRequestParts<RouterState> for ClientState {
         let client = parts.extensions.get::<Arc<Client>>();
         let client = client.ok_or_else(|| Problem::internal("a request without a client reached a route"))?;
         let note = RequestNote::from_extensions(&parts.extensions);
-        Ok(Self(ApiState { note, ..state.0.seen_by(client) }))
+        let memory = request_memory(&parts.extensions)?;
+        Ok(Self(ApiState { note, memory, ..state.0.seen_by(client) }))
     }
+}
+
+/// Returns the memory that the request with these extensions holds.
+///
+/// # Errors
+/// An internal one where no middleware began it.
+pub fn request_memory(extensions: &Extensions) -> Result<Arc<RequestMemory>, Problem> {
+    let memory = extensions.get::<Arc<RequestMemory>>().cloned();
+    memory.ok_or_else(|| Problem::internal("a request without a share of memory reached a route"))
 }
 
 /// Facts about a request for the log and the record, noted as soon as they are known, since a client may disconnect before the

@@ -129,7 +129,8 @@ pub async fn token_stats(
     let checking = state.clone();
     let checked = state.scorer.workers().run(move || request.check(&checking)).await??;
     let (ids, sequences) = (checked.sequences.iter().map(|ids| ids.len()).sum(), checked.sequences.len());
-    check_answer(ids, if binary > json { FILE_BYTES_PER_TOKEN } else { JSON_BYTES_PER_TOKEN })?;
+    let answer = check_answer(ids, if binary > json { FILE_BYTES_PER_TOKEN } else { JSON_BYTES_PER_TOKEN })?;
+    state.memory.grow_by(answer as u64)?;
     state.note.update(|work| (work.model, work.texts) = (Some(checked.model.id.clone()), Some(sequences)));
     let tokens = state.client.quota.reserve(ids, Instant::now())?;
     let work = run(&state, &checked, arrival.deadline(state.request_timeout));
@@ -194,11 +195,11 @@ fn identity(model: &Model) -> String {
     format!("{} {}", model.identity, lm::NUMERICS)
 }
 
-/// Refuses what would take too long an answer, before anything is computed.
-fn check_answer(tokens: usize, bytes_per_token: usize) -> Result<(), Problem> {
+/// Returns the estimated size of an answer in bytes; refuses one that is too long.
+fn check_answer(tokens: usize, bytes_per_token: usize) -> Result<usize, Problem> {
     let bytes = tokens.saturating_mul(bytes_per_token);
     if bytes <= MAX_ANSWER_BYTES {
-        return Ok(());
+        return Ok(bytes);
     }
     let detail =
         format!("the answer about {tokens} tokens may take some {bytes} bytes; the limit is {MAX_ANSWER_BYTES}");

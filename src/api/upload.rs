@@ -17,8 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Chunks of the body, and blocks of samples, that may wait for each other.
-const WAITING: usize = 8;
+/// Maximum number of chunks of the body that wait for the reader.
+const WAITING_CHUNKS: usize = 8;
+/// Maximum number of blocks of samples that wait for the store. A block is as long as the longest line at most.
+const WAITING_BLOCKS: usize = 1;
 
 #[derive(Clone, Debug)]
 pub struct UploadOptions {
@@ -35,8 +37,10 @@ pub async fn store_body<E: Display>(
     options: UploadOptions,
 ) -> Result<EncodedDataset, Problem> {
     let (limit, retain) = (options.dataset.limit, options.retain);
-    let (chunks, received) = mpsc::channel(WAITING);
-    let (blocks, mut encoded_blocks) = mpsc::channel::<String>(WAITING);
+    // A line may be as long as a body.
+    state.memory.grow_to(state.body_limit)?;
+    let (chunks, received) = mpsc::channel(WAITING_CHUNKS);
+    let (blocks, mut encoded_blocks) = mpsc::channel::<String>(WAITING_BLOCKS);
     let over = Arc::new(AtomicBool::new(false));
     let noted = Arc::clone(&over);
     let parser = tokio::task::spawn_blocking(move || {

@@ -86,10 +86,10 @@ pub struct ServerSettings {
     #[serde(deserialize_with = "values::count_or_auto")]
     #[garde(inner(custom(rules::at_least(1))))]
     pub connections: Option<usize>,
-    /// Maximum total size of the bodies that are being read; `None` for eight times the largest.
-    #[serde(deserialize_with = "values::size_or_auto")]
+    /// Maximum memory of the requests in flight: bodies, uploads and answers; `None` for eight of the largest bodies and 256 MiB.
+    #[serde(alias = "body_memory", deserialize_with = "values::size_or_auto")]
     #[garde(inner(custom(rules::at_least(ByteSize::b(1)))))]
-    pub body_memory: Option<ByteSize>,
+    pub request_memory: Option<ByteSize>,
     /// True if a host other than loopback is served without keys.
     pub insecure_no_auth: bool,
     /// The address on which `/metrics` is served instead of beside the other routes.

@@ -214,7 +214,10 @@ fn record(error: &ScorerError) -> FailureRecord {
                 told(FailureKind::Unavailable)
             }
         },
-        ScorerError::AnswerTooLong { .. } | ScorerError::Internal(_) => kept_back(FailureKind::Internal, "service"),
+        // A job has no answer whose size is bounded.
+        ScorerError::AnswerTooLong { .. } | ScorerError::NoMemory(_) | ScorerError::Internal(_) => {
+            kept_back(FailureKind::Internal, "service")
+        }
     }
 }
 

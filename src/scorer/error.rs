@@ -1,5 +1,6 @@
 //! Why a whole request has no answer, and why one text of it has no score.
 
+use crate::access::MemoryRefusal;
 use crate::engine::{EngineError, Refusal};
 use crate::pool::OpenError;
 use lm::models::ModelError;
@@ -33,6 +34,9 @@ pub enum ScorerError {
         "the answer about {texts} texts and {methods} methods may take some {bytes} bytes; the limit is {MAX_ANSWER_BYTES}"
     )]
     AnswerTooLong { texts: usize, methods: usize, bytes: usize },
+    /// The request and its answer find no room in memory.
+    #[error(transparent)]
+    NoMemory(#[from] MemoryRefusal),
     /// A fault of the service itself.
     #[error("internal error: {0}")]
     Internal(String),
@@ -49,6 +53,7 @@ impl ScorerError {
             ),
             Self::Unopened(error) => matches!(error, OpenError::Model(ModelError::Unavailable { .. })),
             Self::Failed(error) => matches!(error, EngineError::Unloaded),
+            Self::NoMemory(refusal) => !matches!(refusal, MemoryRefusal::TooLarge { .. }),
             Self::Masked(_)
             | Self::CannotContinue { .. }
             | Self::Unfit(_)

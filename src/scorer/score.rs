@@ -6,6 +6,7 @@ use super::handle::{MOST_BATCH_KIB, Scorer};
 use super::result::{self, TextResult, Usage};
 use super::text::{GeneratedNeighbors, Input, PreparedText};
 use super::workers::TextWork;
+use crate::access::RequestMemory;
 use crate::engine::{Class, PendingRequest, Request, Stats};
 use crate::telemetry::names;
 use mia::methods::{AuxiliaryPass, AuxiliaryPassError};
@@ -40,7 +41,8 @@ pub struct ScoringTimes {
 const MOST_BYTES_OF_A_TOKEN: usize = 8;
 
 impl Scorer {
-    /// Scores all inputs as one interactive request, admitted whole or not at all.
+    /// Scores all inputs as one interactive request, admitted whole or not at all. `memory` takes the estimated size of the answer before
+    /// anything is computed.
     ///
     /// # Errors
     /// [`ScorerError`]; what is wrong with one text stands in its result instead.
@@ -49,8 +51,9 @@ impl Scorer {
         bound: &Arc<Bound>,
         inputs: Vec<Input>,
         deadline: Option<Instant>,
+        memory: &RequestMemory,
     ) -> Result<Scored, ScorerError> {
-        self.score_as(bound, inputs, Class::Interactive, deadline).await
+        self.score_as(bound, inputs, Class::Interactive, deadline, Some(memory)).await
     }
 
     /// Scores one text behind interactive work, waiting for room as long as it takes: a part of an audit or of a file.
@@ -60,7 +63,7 @@ impl Scorer {
         let kibibytes = u32::try_from(input.bytes() >> 10).unwrap_or(u32::MAX).clamp(1, MOST_BATCH_KIB);
         // It is never closed.
         let _share = self.batch_texts.acquire_many(kibibytes).await;
-        self.score_as(bound, vec![input], Class::Batch, None).await
+        self.score_as(bound, vec![input], Class::Batch, None, None).await
     }
 
     async fn score_as(
@@ -69,6 +72,7 @@ impl Scorer {
         inputs: Vec<Input>,
         class: Class,
         deadline: Option<Instant>,
+        memory: Option<&RequestMemory>,
     ) -> Result<Scored, ScorerError> {
         let (for_text, texts, arrived) = (Arc::clone(bound), inputs.len(), Instant::now());
         check_answer(bound, texts, 0)?;
@@ -77,7 +81,8 @@ impl Scorer {
         let inputs =
             if class == Class::Interactive { self.expect_room(bound, inputs, deadline).await? } else { inputs };
         let mut prepared = self.workers.map(work, inputs, move |input| PreparedText::new(input, &for_text)).await?;
-        check_answer(bound, texts, prepared.iter().map(|text| text.ids().len()).sum())?;
+        let answer = check_answer(bound, texts, prepared.iter().map(|text| text.ids().len()).sum())?;
+        memory.map_or(Ok(()), |memory| memory.grow_by(answer as u64))?;
         let mut cost = Usage::default();
         if !bound.passes.is_empty() {
             let generated = self.generate_neighbors(bound, &prepared, class, deadline, &mut cost).await?;
@@ -214,8 +219,8 @@ impl Scorer {
     }
 }
 
-/// Refuses an answer that would be too long, of `texts` texts with `tokens` tokens altogether, before anything is computed.
-fn check_answer(bound: &Bound, texts: usize, tokens: usize) -> Result<(), ScorerError> {
+/// Returns the estimated size of an answer about `texts` texts with `tokens` tokens altogether, in bytes; refuses one that is too long.
+fn check_answer(bound: &Bound, texts: usize, tokens: usize) -> Result<usize, ScorerError> {
     let labels: Vec<usize> = bound.plan.methods.iter().map(|method| json_bytes(&method.label)).collect();
     // Of each method a score, or an error with its words.
     let of_a_text = labels.iter().map(|label| label + 150).sum::<usize>() + 100;
@@ -227,7 +232,7 @@ fn check_answer(bound: &Bound, texts: usize, tokens: usize) -> Result<(), Scorer
     if bytes > MAX_ANSWER_BYTES {
         return Err(ScorerError::AnswerTooLong { texts, methods, bytes });
     }
-    Ok(())
+    Ok(bytes)
 }
 
 /// About how many bytes a text has in JSON: one of control takes six.

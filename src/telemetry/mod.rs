@@ -169,7 +169,7 @@ pub fn describe_all() {
     gauge!(names::READY).set(0.0);
     gauge!(names::HTTP_IN_FLIGHT).set(0.0);
     gauge!(names::HTTP_CONNECTIONS).set(0.0);
-    gauge!(names::HTTP_BODY_BYTES).set(0.0);
+    gauge!(names::HTTP_REQUEST_MEMORY).set(0.0);
     counter!(names::HTTP_CONNECTIONS_REFUSED).increment(0);
     counter!(names::HTTP_UNREAD).increment(0);
     counter!(names::ACCESS_RECORD_LOST).increment(0);

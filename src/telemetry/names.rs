@@ -59,8 +59,8 @@ metrics! {
         "Connections closed because the client took nothing of an answer for `server.write_timeout`.";
     ACCESS_RECORD_LOST = "pdr_audit_access_record_lost_total", MetricKind::Counter, Count,
         "Requests that are not in the access record, because the disk failed or did not keep up.";
-    HTTP_BODY_BYTES = "pdr_audit_http_body_bytes", MetricKind::Gauge, Bytes,
-        "What request bodies that are being read may take, in bytes.";
+    HTTP_REQUEST_MEMORY = "pdr_audit_http_request_memory_bytes", MetricKind::Gauge, Bytes,
+        "Memory that the requests in flight hold, by estimate, in bytes.";
 
     ENGINE_REQUESTS = "pdr_audit_engine_requests_total", MetricKind::Counter, Count,
         "Requests to the engine, counted once when they end, whether refused, answered or abandoned. Labels: class, outcome.";

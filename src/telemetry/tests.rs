@@ -25,7 +25,7 @@ fn every_series_that_can_be_known_is_there_before_the_first_request() {
         "pdr_audit_http_connections 0",
         "pdr_audit_http_connections_refused_total 0",
         "pdr_audit_http_unread_answers_total 0",
-        "pdr_audit_http_body_bytes 0",
+        "pdr_audit_http_request_memory_bytes 0",
         "pdr_audit_http_requests_total{method=\"POST\",route=\"/v1/score\",status=\"200\"} 0",
         "pdr_audit_http_request_duration_seconds_bucket{route=\"/v1/score\",le=\"60\"} 0",
         "pdr_audit_http_request_duration_seconds_count{route=\"/v1/score\"} 0",

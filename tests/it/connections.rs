@@ -168,14 +168,14 @@ async fn there_are_only_so_many_connections() {
 async fn bodies_that_stall_do_not_take_all_memory() {
     let app = App::with(|settings| {
         settings.server.body_limit = ByteSize::kib(64);
-        settings.server.body_memory = Some(ByteSize::kib(128));
+        settings.server.request_memory = Some(ByteSize::kib(128));
         settings.server.request_timeout = Duration::from_secs(2);
     })
     .await;
     let head =
         "POST /v1/score HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 65536\r\n\r\n";
-    // All of the body but its end.
-    let head = format!("{head}{{{}", " ".repeat(65_000));
+    // All of the body but its last byte.
+    let head = format!("{head}{{{}", " ".repeat(65_534));
     let mut stalled = Vec::new();
     for _ in 0..2 {
         let mut stream = TcpStream::connect(app.address).await.unwrap();
@@ -183,17 +183,33 @@ async fn bodies_that_stall_do_not_take_all_memory() {
         stalled.push(stream);
     }
     let until = Instant::now() + Duration::from_secs(10);
-    while app.counter("pdr_audit_http_body_bytes").await < 131_072 {
+    let refused = loop {
+        let answer = app.post("/v1/score", &json!({ "inputs": "a b c" })).await;
+        if answer.status != 200 {
+            break answer;
+        }
         assert!(Instant::now() < until, "the bodies are not counted");
         tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    let refused = app.post("/v1/score", &json!({ "inputs": "a b c" })).await;
-    assert!(refused.problem(503)["detail"].as_str().unwrap().contains("server.body_memory"));
+    };
+    assert!(refused.problem(503)["detail"].as_str().unwrap().contains("server.request_memory"));
     for mut stream in stalled {
         assert!(ended_head(&mut stream).await.starts_with("HTTP/1.1 408"));
     }
     app.score(&json!({ "inputs": "a b c", "methods": ["loss"] })).await;
-    assert_eq!(app.counter("pdr_audit_http_body_bytes").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_finds_room_before_it_is_computed() {
+    let app = App::with(|settings| {
+        settings.server.body_limit = ByteSize::kib(64);
+        settings.server.request_memory = Some(ByteSize::kib(256));
+    })
+    .await;
+    let request = |texts: usize| json!({ "inputs": vec!["One of the words."; texts], "details": ["tokens"] });
+    let refused = app.post("/v1/score", &request(100)).await;
+    assert!(refused.problem(413)["detail"].as_str().unwrap().contains("server.request_memory"));
+    let first = app.post("/v1/score", &request(1)).await.ok();
+    assert_eq!(first["usage"]["cached_passes"], 0, "the text of the refused request was not scored");
 }
 
 /// The first bytes of an answer.

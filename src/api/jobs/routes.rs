@@ -174,5 +174,7 @@ async fn view<K: JobResource>(
         JobStatus::Succeeded => state.jobs.kind::<K>()?.report(job.id).await?,
         _ => None,
     };
+    // It is copied into the answer.
+    state.memory.grow_to(2 * report.as_ref().map_or(0, String::len) as u64)?;
     state.json(JobView::<K>::with_report(job.clone(), report, arrival.id())?).await
 }

@@ -1,7 +1,7 @@
 //! Conversions of the errors of the layers below into problems.
 
 use super::{Kind, Problem};
-use crate::access::QuotaExceeded;
+use crate::access::{MemoryRefusal, QuotaExceeded};
 use crate::audits::{AuditError, CalibrationMismatch};
 use crate::datasets::DatasetError;
 use crate::engine::{EngineError, Refusal};
@@ -44,6 +44,16 @@ impl From<QuotaExceeded> for Problem {
             QuotaExceeded::Tokens { wait, .. } => wait.as_secs() + 1,
         };
         Self { retry_after: Some(seconds), ..Self::new(Kind::QuotaExceeded, exceeded) }
+    }
+}
+
+impl From<MemoryRefusal> for Problem {
+    fn from(refusal: MemoryRefusal) -> Self {
+        match refusal {
+            MemoryRefusal::Full => Self::retry_in(1, refusal),
+            MemoryRefusal::Share(_) => Self { retry_after: Some(1), ..Self::new(Kind::QuotaExceeded, refusal) },
+            MemoryRefusal::TooLarge { .. } => Self::new(Kind::TooLarge, refusal),
+        }
     }
 }
 
@@ -102,6 +112,7 @@ impl From<ScorerError> for Problem {
             ScorerError::Refused(refusal) => (&refusal).into(),
             ScorerError::Failed(error) => (&error).into(),
             ScorerError::AnswerTooLong { .. } => Self::new(Kind::TooLarge, error),
+            ScorerError::NoMemory(refusal) => refusal.into(),
             ScorerError::Internal(cause) => Self::internal(cause),
         }
     }

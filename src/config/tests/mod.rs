@@ -128,7 +128,7 @@ fn every_key_can_come_from_the_file() {
             header_timeout: Duration::from_secs(7),
             write_timeout: Duration::from_secs(8),
             connections: Some(9),
-            body_memory: Some(ByteSize::b(10_000)),
+            request_memory: Some(ByteSize::b(10_000)),
             insecure_no_auth: true,
             metrics: Some("127.0.0.1:9090".parse().unwrap()),
             hosts: vec!["audit.example".to_owned()],
