@@ -1,9 +1,10 @@
 //! A server of any kind, and the model that it runs as a device of the engine.
 
 use super::description::ServedDescription;
-use super::server::unreached;
+use super::server::{unavailable, unreached};
 use lm::models::lora::LoadedAdapter;
 use lm::models::{BatchStats, CausalLm, Continuation, GreedyPrompt, ModelError, Pending};
+use mia::TokenStats;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
@@ -67,6 +68,22 @@ fn before_batch(error: ModelError) -> ModelError {
     }
 }
 
+/// Deviation from a bound that rounding explains, in nats or nats squared: sums in f64 over a vocabulary are accurate to 1e-12.
+const ROUNDING: f64 = 1e-6;
+
+/// Checks that statistics can be those of a distribution: log-probabilities and their mean are at most 0, no token is more probable than the
+/// most probable one, and a variance is not negative. NaN passes: a model with broken weights has it, and its methods report it.
+fn check_ranges(stats: &[Vec<TokenStats>]) -> Result<(), ModelError> {
+    let is_possible = |&TokenStats { lp, mu, var, max_lp }: &TokenStats| {
+        let exceeds = |number: f64, bound: f64| number > bound + ROUNDING;
+        !(exceeds(max_lp, 0.0) || exceeds(lp, max_lp) || exceeds(mu, 0.0) || exceeds(0.0, var)) && var != f64::INFINITY
+    };
+    match stats.iter().flatten().find(|stats| !is_possible(stats)) {
+        Some(stats) => Err(unavailable(format!("its answer has statistics that no distribution has: {stats:?}"))),
+        None => Ok(()),
+    }
+}
+
 impl RemoteModel {
     /// Asks the server from a thread of its own, so that it has the next batch when it is done with this one.
     fn ask<T: Send + 'static>(
@@ -100,7 +117,10 @@ impl CausalLm for RemoteModel {
             return Err(ModelError::takes_no_adapters());
         }
         let sequences: Vec<Vec<u32>> = sequences.iter().map(|ids| ids.to_vec()).collect();
-        self.ask(move |server, opened| server.token_stats(&sequences, &opened.identity))
+        self.ask(move |server, opened| {
+            let stats = server.token_stats(&sequences, &opened.identity)?;
+            check_ranges(&stats).map(|()| stats)
+        })
     }
 
     fn begin_continuation(
@@ -160,6 +180,30 @@ mod tests {
 
     fn run(model: &RemoteModel) -> Result<BatchStats, ModelError> {
         model.begin(&[&[1, 2]], None)?.wait()
+    }
+
+    #[test]
+    fn statistics_of_no_distribution_are_refused() {
+        const POSSIBLE: TokenStats = TokenStats { lp: -2.0, mu: -1.5, var: 0.5, max_lp: -0.5 };
+        let is_refused = |stats: TokenStats| check_ranges(&[Vec::new(), vec![POSSIBLE, stats]]).is_err();
+        for possible in [
+            POSSIBLE,
+            TokenStats { lp: 1e-12, mu: 0.0, var: -1e-12, max_lp: 0.0 },
+            TokenStats { lp: f64::NEG_INFINITY, mu: f64::NAN, var: f64::NAN, ..POSSIBLE },
+        ] {
+            assert!(!is_refused(possible), "{possible:?}");
+        }
+        for impossible in [
+            TokenStats { lp: 0.1, max_lp: 0.1, ..POSSIBLE },
+            TokenStats { lp: -0.4, ..POSSIBLE },
+            TokenStats { mu: 0.1, ..POSSIBLE },
+            TokenStats { mu: f64::INFINITY, ..POSSIBLE },
+            TokenStats { var: -0.1, ..POSSIBLE },
+            TokenStats { var: f64::INFINITY, ..POSSIBLE },
+            TokenStats { max_lp: f64::INFINITY, ..POSSIBLE },
+        ] {
+            assert!(is_refused(impossible), "{impossible:?}");
+        }
     }
 
     #[test]
