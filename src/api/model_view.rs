@@ -26,7 +26,7 @@ pub struct DeviceEntry {
     memory_budget_bytes: u64,
     /// The weights on it.
     memory_used_bytes: u64,
-    /// Why it does not answer, where it does not: a server of a model that is served elsewhere.
+    /// Why it does not answer, where it does not: a server of a model that is served elsewhere. For keys with the scope `admin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     unavailable: Option<String>,
 }
@@ -37,7 +37,7 @@ pub struct ModelEntry {
     /// Name in requests.
     id: String,
     state: StateName,
-    /// Why the last attempt to open or load it failed, where it did.
+    /// Why the last attempt to open or load it failed, where it did; for keys with the scope `admin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// Progress of its download, while there is one.
@@ -229,17 +229,25 @@ impl From<&DownloadProgress> for Download {
     }
 }
 
-impl From<&DeviceStatus> for DeviceEntry {
-    fn from(device: &DeviceStatus) -> Self {
+/// Stands in for a reason that is for administrators.
+const REASON_IN_LOG: &str = "the service's log says why";
+
+/// Returns the reason, or a reference to the log for clients that are not told.
+fn reason(reason: &str, is_told: bool) -> String {
+    if is_told { reason } else { REASON_IN_LOG }.to_owned()
+}
+
+impl DeviceEntry {
+    pub fn new(device: &DeviceStatus, tells_reasons: bool) -> Self {
         let (memory_budget_bytes, memory_used_bytes) = (device.memory_budget, device.memory_used);
         let (name, unavailable) =
-            (device.name.clone(), device.unavailable.as_ref().map(|silent| silent.reason.clone()));
+            (device.name.clone(), device.unavailable.as_ref().map(|silent| reason(&silent.reason, tells_reasons)));
         Self { name, memory_budget_bytes, memory_used_bytes, unavailable }
     }
 }
 
 impl ModelEntry {
-    pub fn new(status: &ModelStatus, devices: &[DeviceStatus], default: bool) -> Self {
+    pub fn new(status: &ModelStatus, devices: &[DeviceStatus], default: bool, tells_reasons: bool) -> Self {
         let declaration = &status.declaration;
         let (source, revision) = match &declaration.origin {
             Origin::Configured { source, revision } => (Some(source.text.clone()), revision.clone()),
@@ -252,7 +260,7 @@ impl ModelEntry {
             id: declaration.id.clone(),
             state: (&status.state).into(),
             reason: match &status.state {
-                ModelState::Failed(reason) => Some(reason.clone()),
+                ModelState::Failed(failure) => Some(reason(failure, tells_reasons)),
                 _ => None,
             },
             download: download.map(Download::from),

@@ -6,6 +6,7 @@ use super::model_view::{DeviceEntry, ModelEntry, ModelList};
 use super::problem::Problem;
 use super::problem::responses::{ListProblems, LoadProblems};
 use super::state::{ApiState, ClientState};
+use crate::access::KeyScope;
 use crate::engine::DeviceStatus;
 use crate::finetunes::FinetuneKind;
 use crate::pool::{ModelStatus, UnknownModel};
@@ -25,7 +26,8 @@ pub async fn models(ClientState(state): ClientState) -> Json<ModelList> {
     let devices = state.scorer.engine().status().devices;
     let models = state.scorer.pool().status();
     let models = models.iter().map(|status| entry(&state, status, &devices)).collect();
-    Json(ModelList { models, devices: devices.iter().map(DeviceEntry::from).collect() })
+    let devices = devices.iter().map(|device| DeviceEntry::new(device, tells_reasons(&state))).collect();
+    Json(ModelList { models, devices })
 }
 
 /// Load a model.
@@ -116,7 +118,12 @@ fn shown(state: &ApiState, id: &str) -> Result<Json<ModelEntry>, Problem> {
 
 fn entry(state: &ApiState, status: &ModelStatus, devices: &[DeviceStatus]) -> ModelEntry {
     let is_default = state.scorer.pool().default_id().as_ref() == Some(&status.declaration.id);
-    ModelEntry::new(status, devices, is_default)
+    ModelEntry::new(status, devices, is_default, tells_reasons(state))
+}
+
+/// Returns true if the client may see why a model or a device failed: the reason may have paths in it, and texts of other servers.
+fn tells_reasons(state: &ApiState) -> bool {
+    state.client.may(KeyScope::Admin)
 }
 
 /// List the methods.

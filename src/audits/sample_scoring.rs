@@ -218,9 +218,7 @@ impl ScoreTable {
         same: &[usize],
         add: &mut impl FnMut(usize, &[SampleScores], &Stats),
     ) -> Result<(), AuditFailure> {
-        let detail = "the model failed on this text; the service's log says why";
-        let error = TextError::whole("model_failed", detail.to_owned());
-        for error in self.reasons.row_errors(vec![error], &self.columns)? {
+        for error in self.reasons.row_errors(vec![TextError::model_failed()], &self.columns)? {
             for &row in same {
                 add(row, &self.rows, &Stats::from([]));
                 self.rows[row].fail(error);

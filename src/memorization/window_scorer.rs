@@ -97,7 +97,8 @@ impl<'a> WindowScorer<'a> {
                 (continuation, written)
             }
             Err(MemorizationError::Scorer(error @ ScorerError::Failed(EngineError::ModelFailed(_)))) => {
-                (Continuation::default(), Err(TextError::whole("model_failed", error.to_string())))
+                tracing::warn!(%error, "a text was not continued");
+                (Continuation::default(), Err(TextError::model_failed()))
             }
             Err(error) => return Err(error),
         };

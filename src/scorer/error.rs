@@ -89,4 +89,9 @@ impl TextError {
     pub fn whole(code: &'static str, detail: String) -> Self {
         Self { label: None, code: code.into(), detail }
     }
+
+    /// The error of a text on which the model failed. The reason, which may be another server's text, is in the log alone.
+    pub fn model_failed() -> Self {
+        Self::whole("model_failed", "the model failed on this text; the service's log says why".to_owned())
+    }
 }

@@ -3,6 +3,7 @@
 use crate::common::client::{Client, send};
 use crate::common::keys::{Keys, SCORING, clients};
 use pdr_audit::access::{KeyLimits, KeyScope};
+use pdr_audit::config::{LoadPolicy, ModelSettings, ModelSource};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -104,6 +105,36 @@ async fn the_caches_do_not_tell_what_another_key_has_scored() {
         client.audit(&body).await.ok()["results"]["usage"]["cached_passes"].as_u64().unwrap()
     };
     assert_eq!(audit(&alice).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reasons_of_failures_are_for_administrators() {
+    let mut keys = Keys::new();
+    let auditor = keys.add("auditor", SCORING, KeyLimits::default());
+    let admin = keys.add("admin", &[KeyScope::Admin], KeyLimits::default());
+    let empty = keys.directory.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let app = keys
+        .app_with(|settings| {
+            let source = ModelSource { text: empty.display().to_string(), path: empty.clone() };
+            let broken =
+                ModelSettings { id: "broken".to_owned(), source, load: LoadPolicy::Lazy, ..ModelSettings::default() };
+            settings.engine.default_model = Some(settings.models[0].id.clone());
+            settings.models.push(broken);
+        })
+        .await;
+    send(app.request(Method::POST, "/v1/models/broken/load").bearer_auth(&admin)).await.problem(503);
+    let reason = async |key: &str| {
+        let listed = app.with_key(key).get("/v1/models").await.ok();
+        let entry = listed["models"].as_array().unwrap().iter().find(|entry| entry["id"] == "broken").cloned().unwrap();
+        assert_eq!(entry["state"], "failed");
+        entry["reason"].as_str().unwrap().to_owned()
+    };
+    assert!(reason(&admin).await.contains("config.json"), "{}", reason(&admin).await);
+    assert_eq!(reason(&auditor).await, "the service's log says why");
+    let body = json!({ "model": "broken", "inputs": "text" });
+    let refused = app.with_key(&auditor).post("/v1/score", &body).await;
+    assert!(!refused.text().contains("config.json"), "{}", refused.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 use super::app::App;
 use super::client::Client;
 use pdr_audit::access::{KeyEntry, KeyFile, KeyLimits, KeyScope, Secret};
+use pdr_audit::config::Settings;
 use std::path::PathBuf;
 use tempfile::TempDir;
 use time::OffsetDateTime;
@@ -63,10 +64,16 @@ impl Keys {
 
     /// The service that reads the file, with a record.
     pub async fn app(&self) -> App {
+        self.app_with(|_| ()).await
+    }
+
+    /// The same with other settings as well.
+    pub async fn app_with(&self, change: impl FnOnce(&mut Settings)) -> App {
         let (keys, record) = (self.path(), self.record());
         App::with(|settings| {
             settings.auth.keys = Some(keys);
             settings.auth.record = Some(record);
+            change(settings);
         })
         .await
     }
