@@ -108,6 +108,7 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
     });
     refuse_strangers(&settings)?;
     let entry = EntryControl::open(&settings)?;
+    entry.note_start(&settings);
     entry.reload_on_hangup();
     let listener = listen(&settings, entry.tls.clone()).await?;
     let metrics_listener = listen_for_metrics(&settings).await?;

@@ -4,6 +4,7 @@ use super::key_file::{KeyEntry, KeyFile, KeyFileError, KeyScope};
 use super::principal::Principal;
 use super::quota::Quota;
 use super::secret::SecretDigest;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use time::OffsetDateTime;
@@ -47,6 +48,13 @@ impl Keyring {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         *keys = file.keys.into_iter().map(|entry| AcceptedKey::new(entry, &keys)).collect();
         Ok(keys.len())
+    }
+
+    /// Returns the ids of the keys.
+    #[must_use]
+    pub fn ids(&self) -> BTreeSet<String> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.iter().filter_map(|key| key.client.key_id().map(str::to_owned)).collect()
     }
 
     /// The client that has this secret. Takes the same time for every secret.

@@ -10,6 +10,8 @@ mod memory;
 mod principal;
 mod quota;
 mod record;
+mod record_chain;
+mod record_file;
 mod secret;
 
 pub use key_file::{KeyEntry, KeyFile, KeyFileError, KeyLimits, KeyScope};
@@ -17,5 +19,6 @@ pub use keyring::{Client, Keyring, RefusedKey};
 pub use memory::{MemoryBudget, MemoryRefusal, RequestMemory};
 pub use principal::Principal;
 pub use quota::{Quota, QuotaExceeded, RequestPermit, TokenReservation};
-pub use record::{AccessEntry, AccessRecord, RecordedWork};
+pub use record::{AccessEntry, AccessRecord, RecordedEvent, RecordedWork};
+pub use record_chain::{BrokenChain, ChainCheck};
 pub use secret::{Secret, SecretDigest};

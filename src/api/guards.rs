@@ -4,7 +4,7 @@ use super::accepted_origins::fault;
 use super::problem::{Kind, Problem};
 use super::route_rules::{RouteAccess, RouteRules, rule_of};
 use super::state::{RequestNote, RouterState};
-use crate::access::{Client, Keyring};
+use crate::access::{AccessRecord, Client, KeyScope, Keyring};
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, header};
@@ -16,12 +16,23 @@ use time::OffsetDateTime;
 /// Prefix of the secret in the header `Authorization`.
 const SCHEME: &str = "Bearer ";
 
+/// Refuses a request that has one of these headers twice: programs on its way may go by the first or by the last.
+fn refuse_repeated(headers: &HeaderMap) -> Result<(), Problem> {
+    for name in [header::HOST, header::AUTHORIZATION] {
+        if headers.get_all(&name).iter().nth(1).is_some() {
+            return Err(Problem::new(Kind::MalformedHead, format!("the header `{name}` is there more than once")));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses requests that a web page makes without the visitor's knowledge: requests of foreign pages that change something, and of hosts that are not this machine where it is to be this machine.
 pub async fn keep_to(
     State(RouterState(state)): State<RouterState>,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
+    refuse_repeated(request.headers())?;
     let host = request.uri().authority().map(Authority::as_str);
     let host = host.or_else(|| request.headers().get(header::HOST).and_then(|host| host.to_str().ok()));
     match fault(&state.origins, request.method(), request.headers(), host) {
@@ -51,6 +62,11 @@ pub async fn authenticate(
             Kind::Forbidden,
             format!("the key lacks the scope `{scope}`, which this route takes"),
         ));
+    }
+    let changes = !request.method().is_safe() && access == Some(RouteAccess::Scoped(KeyScope::Admin));
+    if changes && state.record.as_ref().is_some_and(AccessRecord::is_failing) {
+        let detail = "the access record cannot be written, and changes by an administrator must be in it";
+        return Err(Problem::new(Kind::Unavailable, detail));
     }
     let permit = client.quota.begin()?;
     let memory = Arc::new(state.memory_budget.begin(client.principal()));

@@ -31,6 +31,10 @@ pub struct Readiness {
     draining: bool,
     device: DeviceFacts,
     models: Vec<ModelFact>,
+    /// True if the access record is written; absent if none is kept. It does not count for `ready`: texts are scored, and changes that take
+    /// the scope `admin` are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record_is_written: Option<bool>,
 }
 
 /// State of the device.
@@ -129,6 +133,7 @@ fn facts(state: &ApiState) -> Readiness {
             last_success_seconds: status.last_ok.map(seconds),
         },
         models: state.scorer.pool().status().iter().map(ModelFact::from).collect(),
+        record_is_written: state.record.as_ref().map(|record| !record.is_failing()),
     }
 }
 

@@ -4,13 +4,15 @@
 //! foreign pages, [`authenticate`] finds out who asks, and a panic becomes a problem like any other.
 
 use super::audit_scores::PARQUET;
+use super::client_address::client_address;
 use super::guards::{authenticate, keep_to};
 use super::in_flight::InFlight;
 use super::problem::{Kind, Problem};
 use super::route_rules::RouteRules;
-use super::state::{NotedRequest, RequestNote, RouterState};
+use super::state::{ApiState, NotedRequest, RequestNote, RouterState};
 use super::trace_context::{TRACEPARENT, TraceContext};
 use crate::access::{AccessEntry, AccessRecord, Client, RecordedWork};
+use crate::server::PeerAddress;
 use crate::telemetry::names;
 use crate::wire::quoted;
 use axum::Router;
@@ -19,8 +21,10 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use ipnet::IpNet;
 use lm::panics::panic_message;
 use std::any::Any;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
@@ -103,7 +107,8 @@ pub fn around(routes: Router<RouterState>, state: &RouterState, rules: RouteRule
         guarded = guarded.layer(cors(&state.0.origins.pages));
     }
     let guarded = guarded.layer(from_fn_with_state(state.clone(), keep_to));
-    observed(guarded, Observation { record: state.0.record.clone(), write_timeout: state.0.write_timeout })
+    let ApiState { record, write_timeout, proxies, .. } = state.0.clone();
+    observed(guarded, Observation { record, write_timeout, proxies })
 }
 
 /// Routes whose panics are problems, as are paths and methods that they do not have.
@@ -167,6 +172,7 @@ struct Observation {
     record: Option<AccessRecord>,
     /// Maximum time for which a client may read nothing of an answer.
     write_timeout: Duration,
+    proxies: Arc<[IpNet]>,
 }
 
 /// Logs, counts and records the request.
@@ -174,7 +180,11 @@ async fn observe(State(observation): State<Observation>, mut request: Request, n
     let arrival = Arrival::from_extensions(request.extensions());
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
     let span = request_span(&arrival, request.method());
-    let mut meter = RequestMeter::new(method_name(request.method()), route, arrival.clone(), observation.record);
+    let peer = request.extensions().get().map(|&PeerAddress(address)| address);
+    let client = peer.and_then(|peer| client_address(peer, request.headers(), &observation.proxies));
+    let addresses = RequestAddresses { peer, client };
+    let mut meter =
+        RequestMeter::new(method_name(request.method()), route, arrival.clone(), addresses, observation.record);
     request.extensions_mut().insert(meter.note.clone());
     let in_flight = InFlight::begin();
     async move {
@@ -204,19 +214,34 @@ fn request_span(arrival: &Arrival, method: &Method) -> Span {
     )
 }
 
+/// Addresses that a request came from.
+#[derive(Clone, Copy, Default)]
+struct RequestAddresses {
+    peer: Option<IpAddr>,
+    /// Address of the client behind a proxy.
+    client: Option<IpAddr>,
+}
+
 /// Counts one request when dropped, so that one whose client went away counts too.
 struct RequestMeter {
     method: &'static str,
     route: String,
     arrival: Arrival,
+    addresses: RequestAddresses,
     record: Option<AccessRecord>,
     status: Option<StatusCode>,
     note: RequestNote,
 }
 
 impl RequestMeter {
-    fn new(method: &'static str, route: String, arrival: Arrival, record: Option<AccessRecord>) -> Self {
-        Self { method, route, arrival, record, status: None, note: RequestNote::default() }
+    fn new(
+        method: &'static str,
+        route: String,
+        arrival: Arrival,
+        addresses: RequestAddresses,
+        record: Option<AccessRecord>,
+    ) -> Self {
+        Self { method, route, arrival, addresses, record, status: None, note: RequestNote::default() }
     }
 }
 
@@ -232,13 +257,18 @@ impl Drop for RequestMeter {
             tracing::debug!(status, seconds, "answered");
         } else {
             let RecordedWork { model, texts, tokens, .. } = &work;
-            tracing::info!(status, seconds, client = client.map(Client::name), model, texts, tokens, "answered");
+            let [peer, client_address] =
+                [self.addresses.peer, self.addresses.client].map(|address| address.map(|address| address.to_string()));
+            let name = client.map(Client::name);
+            tracing::info!(status, seconds, client = name, peer, client_address, model, texts, tokens, "answered");
             if let Some(record) = &self.record {
                 record.note(&AccessEntry {
                     time: OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default(),
                     request_id: self.arrival.id().to_owned(),
                     client: client.map(|client| client.name().to_owned()),
                     key: client.and_then(Client::key_id).map(str::to_owned),
+                    peer,
+                    client_address,
                     method,
                     route: route.clone(),
                     status,
@@ -300,7 +330,7 @@ mod tests {
         async fn broken() -> &'static str {
             panic!("a secret")
         }
-        let observation = Observation { record: None, write_timeout: Duration::from_secs(1) };
+        let observation = Observation { record: None, write_timeout: Duration::from_secs(1), proxies: [].into() };
         let router: Router = observed(caught(Router::new().route("/broken", get(broken))), observation);
         let request = Request::get("/broken").header(REQUEST_ID, "mine").body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();

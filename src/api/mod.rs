@@ -17,6 +17,7 @@ mod audit_scores;
 mod audits;
 mod calibrations;
 mod check;
+mod client_address;
 mod conversations;
 mod datasets;
 mod docs;

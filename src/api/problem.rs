@@ -23,6 +23,7 @@ const MOST_CHARS: usize = 2_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     MalformedBody,
+    MalformedHead,
     Unauthenticated,
     Forbidden,
     BodyTimeout,
@@ -45,6 +46,7 @@ impl Kind {
     pub fn entry(self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::MalformedBody => (StatusCode::BAD_REQUEST, "malformed-body", "The body cannot be read"),
+            Self::MalformedHead => (StatusCode::BAD_REQUEST, "malformed-head", "The head of the request is ambiguous"),
             Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "unauthenticated", "A key is needed"),
             Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "This is not allowed"),
             Self::QuotaExceeded => (StatusCode::TOO_MANY_REQUESTS, "quota-exceeded", "The key's quota is used up"),

@@ -4,7 +4,7 @@ use super::accepted_origins::{AcceptedHosts, AcceptedOrigins};
 use super::problem::Problem;
 use crate::access::{AccessRecord, Client, Keyring, MemoryBudget, RecordedWork, RequestMemory};
 use crate::audits::Calibration;
-use crate::config::{LimitSettings, Settings};
+use crate::config::{LimitSettings, Settings, parse_network};
 use crate::jobs::{JobKind, Jobs};
 use crate::scorer::Scorer;
 use crate::store::{Principal, Store};
@@ -14,6 +14,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, header};
 use axum::response::{IntoResponse, Response};
 use futures::future::{BoxFuture, FutureExt, join_all};
+use ipnet::IpNet;
 use moka::sync::Cache;
 use serde::Serialize;
 use std::any::Any;
@@ -59,6 +60,8 @@ pub struct ApiState {
     pub origins: AcceptedOrigins,
     /// True if `/metrics` is served on an address of its own.
     pub metrics_apart: bool,
+    /// Networks of proxies: `server.proxies`.
+    pub proxies: Arc<[IpNet]>,
     /// Record of each request; `None` if none is kept.
     pub record: Option<AccessRecord>,
     pub client: Arc<Client>,
@@ -107,6 +110,7 @@ impl ApiState {
                 names: server.hosts.clone(),
             },
             metrics_apart: server.metrics.is_some() || settings.auth.keys.is_some(),
+            proxies: server.proxies.iter().filter_map(|network| parse_network(network)).collect(),
             record: None,
             client: Arc::new(Client::without_keys()),
             note: RequestNote::default(),

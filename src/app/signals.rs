@@ -2,11 +2,13 @@
 //! is not ready; then the listener closes, and what is open is answered. SIGHUP has the keys, the certificate and the record of
 //! requests read or opened again.
 
-use crate::access::{AccessRecord, Keyring};
+use crate::access::{AccessRecord, Keyring, RecordedEvent};
 use crate::api::ApiState;
 use crate::config::Settings;
 use crate::server::Tls;
 use anyhow::{Context, Result};
+use mia::texts::hexadecimal;
+use sha2::{Digest, Sha256};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -99,13 +101,27 @@ impl EntryControl {
         Ok(Self { keyring, record, tls })
     }
 
+    /// Notes in the record that the service starts with these settings.
+    pub fn note_start(&self, settings: &Settings) {
+        let settings = format!("sha256:{}", hexadecimal(&Sha256::digest(format!("{settings:?}"))));
+        let keys = self.keyring.iter().flat_map(Keyring::ids).collect();
+        self.note(&RecordedEvent::Started { version: env!("CARGO_PKG_VERSION"), settings, keys });
+    }
+
+    fn note(&self, event: &RecordedEvent) {
+        if let Some(record) = &self.record {
+            record.note_event(event);
+        }
+    }
+
     /// The state of the routes, which lets in those that have a key and records what they ask.
     pub fn guard(&self, state: ApiState) -> ApiState {
         ApiState { keyring: self.keyring.clone(), record: self.record.clone(), ..state }
     }
 
-    /// Writes what the record still has to write.
+    /// Notes that the service ends, and writes the rest of the record.
     pub fn finish(&self) {
+        self.note(&RecordedEvent::Stopped);
         if let Some(record) = &self.record {
             record.finish();
         }
@@ -138,8 +154,14 @@ impl EntryControl {
             record.reopen();
             tracing::info!("the access record is opened again with its next entry");
         }
-        match self.keyring.as_ref().map(Keyring::reload) {
-            Some(Ok(keys)) => tracing::info!(keys, "the keys were read again"),
+        let before = self.keyring.as_ref().map(Keyring::ids).unwrap_or_default();
+        match self.keyring.as_ref().map(|keyring| keyring.reload().map(|_| keyring.ids())) {
+            Some(Ok(keys)) => {
+                tracing::info!(keys = keys.len(), "the keys were read again");
+                let [added, removed] = [keys.difference(&before), before.difference(&keys)]
+                    .map(|difference| difference.cloned().collect());
+                self.note(&RecordedEvent::KeysRead { added, removed });
+            }
             Some(Err(error)) => tracing::error!(%error, "the keys stay as they were"),
             None => {}
         }

@@ -27,6 +27,7 @@ mod methods;
 mod partial;
 mod plan_file;
 mod progress;
+mod record;
 mod report_format;
 mod request;
 mod run_folder;

@@ -23,7 +23,7 @@ pub use bytesize::ByteSize;
 pub use lm::models::device::DeviceChoice;
 pub use lm::models::precision::Dtype;
 pub use model_flags::ModelFlags;
-pub use rules::{ID_RULE, is_id};
+pub use rules::{ID_RULE, is_id, parse_network};
 pub use sections::{
     AdapterSettings, AuthSettings, DEMO, DEMO_REFERENCE, EngineSettings, LimitSettings, LogSettings, ModelSettings,
     ModelSource, ServerSettings, Settings, StoreSettings, TlsSettings, TokenCountsSettings,

@@ -2,8 +2,9 @@
 
 use super::DeviceChoice;
 use garde::{Error, Result};
+use ipnet::IpNet;
 use std::fmt::{Debug, Display};
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
@@ -74,6 +75,16 @@ pub(super) fn path(path: &Path, (): &()) -> Result {
 }
 
 /// The origin of a page, as browsers send it.
+/// A network, or a single address.
+pub(super) fn network(text: &str, (): &()) -> Result {
+    expect(parse_network(text).is_some(), "an address, or a network as in \"10.0.0.0/8\"", text)
+}
+
+/// Reads a network; a single address is a network of one.
+pub fn parse_network(text: &str) -> Option<IpNet> {
+    text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).ok()
+}
+
 pub(super) fn origin(origin: &str, (): &()) -> Result {
     let authority = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
     let is_authority = |text: &str| !text.is_empty() && !text.contains(['/', '*', '?', '#']) && text.is_ascii();

@@ -94,6 +94,9 @@ pub struct ServerSettings {
     pub insecure_no_auth: bool,
     /// The address on which `/metrics` is served instead of beside the other routes.
     pub metrics: Option<SocketAddr>,
+    /// Networks or addresses of proxies, whose headers say which client a request comes from.
+    #[garde(inner(custom(rules::network)))]
+    pub proxies: Vec<String>,
     /// Names by which clients know the service, where it asks for no key.
     #[garde(inner(custom(rules::host)))]
     pub hosts: Vec<String>,

@@ -4,17 +4,19 @@ use super::timed_stream::TimedStream;
 use super::tls::Tls;
 use crate::telemetry::names;
 use axum::Router;
+use axum::http::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::ServiceExt;
 
 /// Maximum number of bytes of the head of a request.
 const MOST_HEAD_BYTES: usize = 64 << 10;
@@ -27,6 +29,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Response to a client if there are too many connections.
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// Address of the peer of the connection that a request came on, as an extension of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddress(pub IpAddr);
 
 /// Accepts connections on one address.
 pub struct Listener {
@@ -75,8 +81,12 @@ impl Listener {
                 self.refuse(stream);
                 continue;
             };
-            let connection =
-                Connection { limits: self.limits, router: router.clone(), _open: OpenConnection::new(permit) };
+            let connection = Connection {
+                limits: self.limits,
+                router: router.clone(),
+                peer: PeerAddress(peer.ip()),
+                _open: OpenConnection::new(permit),
+            };
             let (watcher, tls) = (graceful.watcher(), self.tls.clone());
             tokio::spawn(async move {
                 // A failure on a connection concerns its client alone.
@@ -126,6 +136,7 @@ impl Drop for OpenConnection {
 struct Connection {
     limits: ConnectionLimits,
     router: Router,
+    peer: PeerAddress,
     _open: OpenConnection,
 }
 
@@ -159,7 +170,11 @@ impl Connection {
             .max_header_list_size(MOST_HEAD_BYTES as u32)
             .max_concurrent_streams(MOST_STREAMS);
         let stream = TokioIo::new(TimedStream::new(stream, self.limits.header_timeout, self.limits.write_timeout));
-        let connection = builder.serve_connection(stream, TowerToHyperService::new(self.router));
+        let router = self.router.map_request(move |mut request: Request<_>| {
+            request.extensions_mut().insert(self.peer);
+            request
+        });
+        let connection = builder.serve_connection(stream, TowerToHyperService::new(router));
         watcher.watch(connection.into_owned()).await
     }
 }

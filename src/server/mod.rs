@@ -17,5 +17,5 @@ mod listener;
 mod timed_stream;
 mod tls;
 
-pub use listener::{ConnectionLimits, Listener, connection_limit};
+pub use listener::{ConnectionLimits, Listener, PeerAddress, connection_limit};
 pub use tls::{Tls, TlsError};

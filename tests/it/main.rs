@@ -5,6 +5,7 @@
 //! `tests/cuda_emulation/` for the C++ compiler that it needs.
 
 mod access;
+mod access_record;
 mod adapters;
 mod audit_life;
 mod audit_scores;

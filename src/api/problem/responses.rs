@@ -53,7 +53,7 @@ fn body(kinds: impl IntoIterator<Item = Kind>) -> impl Iterator<Item = Kind> {
 /// The responses of a route: the kinds of problem, those of one status together.
 fn document(kinds: impl Iterator<Item = Kind>) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status: BTreeMap<String, Vec<Kind>> = BTreeMap::new();
-    for kind in kinds.chain([Kind::Internal]) {
+    for kind in kinds.chain([Kind::MalformedHead, Kind::Internal]) {
         by_status.entry(kind.entry().0.as_str().to_owned()).or_default().push(kind);
     }
     by_status.into_iter().map(|(status, kinds)| (status, RefOr::T(response(&kinds)))).collect()
@@ -71,6 +71,7 @@ fn response(kinds: &[Kind]) -> Response {
 fn example(kind: Kind) -> ProblemBody {
     let problem = match kind {
         Kind::MalformedBody => Problem::new(kind, "the body is not JSON: expected `,` or `}` at line 3 column 5"),
+        Kind::MalformedHead => Problem::new(kind, "the header `authorization` is there more than once"),
         Kind::Unauthenticated => Problem::new(kind, "the key is not known"),
         Kind::Forbidden => Problem::new(kind, "the key lacks the scope `audit`, which this route takes"),
         Kind::QuotaExceeded => Problem::new(kind, "16 requests of this key are in flight, which is its limit"),

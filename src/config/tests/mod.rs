@@ -48,6 +48,7 @@ fn every_key_can_come_from_the_file() {
         write_timeout = "8s"
         connections = 9
         body_memory = "10KB"
+        proxies = ["10.0.0.0/8"]
         insecure_no_auth = true
         metrics = "127.0.0.1:9090"
         hosts = ["audit.example"]
@@ -128,6 +129,7 @@ fn every_key_can_come_from_the_file() {
             header_timeout: Duration::from_secs(7),
             write_timeout: Duration::from_secs(8),
             connections: Some(9),
+            proxies: vec!["10.0.0.0/8".to_owned()],
             request_memory: Some(ByteSize::b(10_000)),
             insecure_no_auth: true,
             metrics: Some("127.0.0.1:9090".parse().unwrap()),
