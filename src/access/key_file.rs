@@ -34,26 +34,37 @@ pub struct KeyEntry {
     /// When it begins to be refused; never if omitted.
     #[serde(with = "time::serde::rfc3339::option", default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<OffsetDateTime>,
-    /// Tokens that its requests may score a minute; unlimited if omitted.
+    /// Limits of its client; absent ones do not limit it.
+    #[serde(flatten)]
+    pub limits: ClientLimits,
+}
+
+/// Limits of a client, which all its keys share: of each the least that a key of it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct ClientLimits {
+    /// Maximum number of tokens to score a minute; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_minute: Option<u64>,
-    /// Requests at once; unlimited if omitted.
+    /// Maximum number of tokens to score in 24 hours; `None` for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<u64>,
+    /// Maximum number of requests in flight; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<usize>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeyLimits {
-    /// Tokens that its requests may score a minute; `None`: unlimited.
-    pub tokens_per_minute: Option<u64>,
-    /// Requests at once; `None`: unlimited.
-    pub requests: Option<usize>,
-}
-
-impl KeyEntry {
+impl ClientLimits {
+    /// Returns the lower of each limit.
     #[must_use]
-    pub fn limits(&self) -> KeyLimits {
-        KeyLimits { tokens_per_minute: self.tokens_per_minute, requests: self.requests }
+    pub fn lower(self, other: Self) -> Self {
+        fn lower<N: Ord>(one: Option<N>, other: Option<N>) -> Option<N> {
+            one.into_iter().chain(other).min()
+        }
+        Self {
+            tokens_per_minute: lower(self.tokens_per_minute, other.tokens_per_minute),
+            tokens_per_day: lower(self.tokens_per_day, other.tokens_per_day),
+            requests: lower(self.requests, other.requests),
+        }
     }
 }
 
@@ -115,13 +126,14 @@ impl KeyFile {
     fn fault(&self) -> Option<String> {
         let mut ids = HashSet::new();
         self.keys.iter().find_map(|key| {
-            let KeyEntry { id, name, scopes, .. } = key;
-            let fault = match key.limits() {
+            let KeyEntry { id, name, scopes, limits, .. } = key;
+            let fault = match limits {
                 _ if !ids.insert(id) => "another key has the same id",
                 _ if !crate::config::is_id(name) => "its name is not 1 to 100 of the characters A-Z a-z 0-9 . _ -",
                 _ if scopes.is_empty() => "it has no scopes",
-                KeyLimits { tokens_per_minute: Some(0), .. } => "it has 0 tokens a minute",
-                KeyLimits { requests: Some(0), .. } => "it has 0 requests",
+                ClientLimits { tokens_per_minute: Some(0), .. } => "it has 0 tokens a minute",
+                ClientLimits { tokens_per_day: Some(0), .. } => "it has 0 tokens a day",
+                ClientLimits { requests: Some(0), .. } => "it has 0 requests",
                 _ => return None,
             };
             Some(format!("key `{id}`: {fault}"))
@@ -156,8 +168,7 @@ mod tests {
             scopes: vec![KeyScope::Score, KeyScope::Audit],
             created: OffsetDateTime::UNIX_EPOCH,
             expires: None,
-            tokens_per_minute: Some(1_000),
-            requests: None,
+            limits: ClientLimits { tokens_per_minute: Some(1_000), ..ClientLimits::default() },
         }
     }
 
@@ -189,7 +200,13 @@ mod tests {
         assert!(fault(vec![entry("a"), entry("a")]).contains("key `a`: another key has the same id"));
         assert!(fault(vec![KeyEntry { name: "a b".to_owned(), ..entry("a") }]).contains("its name"));
         assert!(fault(vec![KeyEntry { scopes: vec![], ..entry("a") }]).contains("no scopes"));
-        assert!(fault(vec![KeyEntry { requests: Some(0), ..entry("a") }]).contains("0 requests"));
+        assert!(
+            fault(vec![KeyEntry {
+                limits: ClientLimits { requests: Some(0), ..ClientLimits::default() },
+                ..entry("a")
+            }])
+            .contains("0 requests")
+        );
         // A limit that is misspelt must not be none.
         KeyFile { keys: vec![entry("a")] }.write(&path).unwrap();
         let misspelt = std::fs::read_to_string(&path).unwrap().replace("tokens_per_minute", "token_per_minute");

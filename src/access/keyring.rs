@@ -1,10 +1,10 @@
 //! The keys that the service accepts, and the clients that hold them.
 
-use super::key_file::{KeyEntry, KeyFile, KeyFileError, KeyScope};
+use super::key_file::{ClientLimits, KeyEntry, KeyFile, KeyFileError, KeyScope};
 use super::principal::Principal;
 use super::quota::Quota;
 use super::secret::SecretDigest;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use time::OffsetDateTime;
@@ -39,14 +39,30 @@ impl Keyring {
         Ok(ring)
     }
 
-    /// Reads the file again; how many keys there are. What is used of a key's limits stays used.
+    /// Reads the file again, and returns the number of keys. What a client has used of its limits stays used.
     ///
     /// # Errors
     /// [`KeyFileError`]; the keys are as they were then.
     pub fn reload(&self) -> Result<usize, KeyFileError> {
         let file = KeyFile::read(&self.path)?;
+        let mut limits = HashMap::<String, ClientLimits>::new();
+        for KeyEntry { name, limits: of_key, .. } in &file.keys {
+            let lowest = limits.entry(name.clone()).or_default();
+            *lowest = lowest.lower(*of_key);
+        }
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-        *keys = file.keys.into_iter().map(|entry| AcceptedKey::new(entry, &keys)).collect();
+        let known = |name: &str| keys.iter().map(|key| &key.client).find(|client| client.name() == name);
+        let quota = |(name, limits): (String, ClientLimits)| {
+            let quota = known(&name).map_or_else(Arc::<Quota>::default, |client| Arc::clone(&client.quota));
+            quota.set_limits(limits);
+            (name, quota)
+        };
+        let quotas: HashMap<String, Arc<Quota>> = limits.into_iter().map(quota).collect();
+        let accepted = |KeyEntry { id, name, digest, scopes, expires, .. }: KeyEntry| {
+            let quota = quotas.get(&name).map(Arc::clone).unwrap_or_default();
+            AcceptedKey { digest, expires, client: Arc::new(Client::new(&name, &id, scopes, quota)) }
+        };
+        *keys = file.keys.into_iter().map(accepted).collect();
         Ok(keys.len())
     }
 
@@ -75,18 +91,6 @@ impl Keyring {
     }
 }
 
-impl AcceptedKey {
-    /// A key of the file, with the quota that it had among those before.
-    fn new(entry: KeyEntry, before: &[Self]) -> Self {
-        let limits = entry.limits();
-        let KeyEntry { id, name, digest, scopes, expires, .. } = entry;
-        let known = before.iter().map(|key| &key.client).find(|client| client.key_id() == Some(&id));
-        let quota = known.map_or_else(Arc::<Quota>::default, |client| Arc::clone(&client.quota));
-        quota.set_limits(limits);
-        Self { digest, expires, client: Arc::new(Client::new(&name, &id, scopes, quota)) }
-    }
-}
-
 /// A client, as its key says who it is.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -95,7 +99,7 @@ pub struct Client {
     /// Id of its key; none without keys.
     key_id: Option<Arc<str>>,
     scopes: Vec<KeyScope>,
-    /// Limits of its key, and their usage.
+    /// Limits that all its keys share, and their usage.
     pub quota: Arc<Quota>,
 }
 
@@ -158,8 +162,7 @@ mod tests {
             scopes: vec![KeyScope::Score],
             created: NOW,
             expires,
-            tokens_per_minute: None,
-            requests: Some(1),
+            limits: ClientLimits { requests: Some(1), ..ClientLimits::default() },
         }
     }
 

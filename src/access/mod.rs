@@ -14,11 +14,11 @@ mod record_chain;
 mod record_file;
 mod secret;
 
-pub use key_file::{KeyEntry, KeyFile, KeyFileError, KeyLimits, KeyScope};
+pub use key_file::{ClientLimits, KeyEntry, KeyFile, KeyFileError, KeyScope};
 pub use keyring::{Client, Keyring, RefusedKey};
 pub use memory::{MemoryBudget, MemoryRefusal, RequestMemory};
 pub use principal::Principal;
-pub use quota::{Quota, QuotaExceeded, RequestPermit, TokenReservation};
+pub use quota::{Quota, QuotaExceeded, QuotaWindow, RemainingTokens, RequestPermit, TokenReservation};
 pub use record::{AccessEntry, AccessRecord, RecordedEvent, RecordedWork};
 pub use record_chain::{BrokenChain, ChainCheck};
 pub use secret::{Secret, SecretDigest};

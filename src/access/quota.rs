@@ -1,10 +1,10 @@
-//! Limits of a key: requests at once, and tokens a minute.
+//! Limits of a client: requests in flight, and tokens a minute and a day. They hold in one process, and are not kept when it ends.
 
-use super::key_file::KeyLimits;
+use super::key_file::ClientLimits;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Usage of a key's limits.
+/// Usage of a client's limits.
 #[derive(Debug, Default)]
 pub struct Quota {
     usage: Mutex<QuotaUsage>,
@@ -12,12 +12,38 @@ pub struct Quota {
 
 #[derive(Debug, Default)]
 struct QuotaUsage {
-    limits: KeyLimits,
+    limits: ClientLimits,
     requests: usize,
-    /// Tokens that may not be scored yet: what was scored within the last minute, less what has been regained since.
+    minute: UsedTokens,
+    day: UsedTokens,
+}
+
+/// Tokens that may not be scored yet: those that were scored, less those that were regained since. The limit of a window is regained evenly
+/// over its length.
+#[derive(Debug, Default)]
+struct UsedTokens {
     tokens: f64,
-    /// When `tokens` was right.
+    /// When `tokens` was right, by a clock that nobody sets.
     since: Option<Instant>,
+}
+
+/// Length of time over which a limit of tokens holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "snake_case")]
+pub enum QuotaWindow {
+    Minute,
+    Day,
+}
+
+impl QuotaWindow {
+    /// Length of the window, in seconds.
+    #[must_use]
+    pub fn seconds(self) -> u64 {
+        match self {
+            Self::Minute => 60,
+            Self::Day => 24 * 3_600,
+        }
+    }
 }
 
 /// A request in flight; it ends when this is dropped.
@@ -31,31 +57,47 @@ pub struct TokenReservation {
     reserved: f64,
 }
 
-/// A limit of the key that is reached.
+/// A limit of a client that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum QuotaExceeded {
-    #[error("{0} requests of this key are in flight, which is its limit")]
+    #[error("{0} requests of this client are in flight, which is its limit")]
     Requests(usize),
-    #[error("the {limit} tokens a minute of this key are used up")]
+    #[error("the {limit} tokens a {window} of this client are used up")]
     Tokens {
         limit: u64,
-        /// Until some are there again.
+        window: QuotaWindow,
+        /// Time until some are regained.
         wait: Duration,
     },
 }
 
+/// State of a limit of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemainingTokens {
+    pub window: QuotaWindow,
+    pub limit: u64,
+    /// Tokens that may be scored now.
+    pub remaining: u64,
+    /// Seconds until all are regained.
+    pub reset: u64,
+}
+
 impl Quota {
-    /// Nothing is used yet.
+    /// Returns a quota of which nothing is used.
     #[must_use]
-    pub fn new(limits: KeyLimits) -> Self {
+    pub fn new(limits: ClientLimits) -> Self {
         Self { usage: Mutex::new(QuotaUsage { limits, ..QuotaUsage::default() }) }
     }
 
     /// Replaces the limits; what is used stays used.
-    pub fn set_limits(&self, limits: KeyLimits) {
+    pub fn set_limits(&self, limits: ClientLimits) {
         self.usage().limits = limits;
     }
 
+    /// Begins a request.
+    ///
+    /// # Errors
+    /// [`QuotaExceeded::Requests`] if the client has as many in flight as it may.
     pub fn begin(self: &Arc<Self>) -> Result<RequestPermit, QuotaExceeded> {
         let mut usage = self.usage();
         match usage.limits.requests {
@@ -67,23 +109,37 @@ impl Quota {
         }
     }
 
-    /// Reserves tokens that a request is expected to score. Allowed as long as the tokens of the last minute are not used up: a
-    /// request that needs more than is left of them delays the next one by as much.
+    /// Reserves tokens that a request is expected to score. Allowed as long as those of the last minute and day are not used up: a
+    /// request that needs more than the rest delays the next one by as much.
+    ///
+    /// # Errors
+    /// [`QuotaExceeded::Tokens`] for the window whose limit takes longer to regain.
     pub fn reserve(self: &Arc<Self>, tokens: usize, now: Instant) -> Result<TokenReservation, QuotaExceeded> {
         let reserved = tokens as f64;
         let mut usage = self.usage();
-        if let Some(limit) = usage.limits.tokens_per_minute {
-            usage.regain(limit, now);
-            let over = usage.tokens - limit as f64;
-            if over >= 0.0 {
-                // One token more, so that something is there after the wait.
-                let wait = Duration::from_secs_f64((over + 1.0) * 60.0 / limit as f64);
-                return Err(QuotaExceeded::Tokens { limit, wait });
-            }
-            usage.tokens += reserved;
+        let refused = usage.windows().filter_map(|(window, limit, used)| {
+            let wait = used.wait(window, limit, now)?;
+            Some((wait, QuotaExceeded::Tokens { limit, window, wait }))
+        });
+        if let Some((_, exceeded)) = refused.max_by_key(|(wait, _)| *wait) {
+            return Err(exceeded);
         }
+        usage.windows().for_each(|(_, _, used)| used.tokens += reserved);
         drop(usage);
         Ok(TokenReservation { quota: Arc::clone(self), reserved })
+    }
+
+    /// Returns the state of the client's limits of tokens.
+    #[must_use]
+    pub fn remaining(&self, now: Instant) -> Vec<RemainingTokens> {
+        let mut usage = self.usage();
+        let state = |(window, limit, used): (QuotaWindow, u64, &mut UsedTokens)| {
+            used.regain(window, limit, now);
+            let remaining = (limit as f64 - used.tokens).max(0.0) as u64;
+            let reset = (used.tokens * window.seconds() as f64 / limit as f64).ceil() as u64;
+            RemainingTokens { window, limit, remaining, reset }
+        };
+        usage.windows().map(state).collect()
     }
 
     fn usage(&self) -> MutexGuard<'_, QuotaUsage> {
@@ -92,11 +148,28 @@ impl Quota {
 }
 
 impl QuotaUsage {
+    /// Returns the windows that have a limit, with it and with what is used of it.
+    fn windows(&mut self) -> impl Iterator<Item = (QuotaWindow, u64, &mut UsedTokens)> {
+        let minute = self.limits.tokens_per_minute.map(|limit| (QuotaWindow::Minute, limit, &mut self.minute));
+        let day = self.limits.tokens_per_day.map(|limit| (QuotaWindow::Day, limit, &mut self.day));
+        minute.into_iter().chain(day)
+    }
+}
+
+impl UsedTokens {
     /// Gives back what the time since the last look regains.
-    fn regain(&mut self, limit: u64, now: Instant) {
+    fn regain(&mut self, window: QuotaWindow, limit: u64, now: Instant) {
         let passed = self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        self.tokens = (self.tokens - passed.as_secs_f64() * limit as f64 / 60.0).max(0.0);
+        self.tokens = (self.tokens - passed.as_secs_f64() * limit as f64 / window.seconds() as f64).max(0.0);
         self.since = Some(now);
+    }
+
+    /// Returns the time until a token may be scored; `None` if one may be scored now.
+    fn wait(&mut self, window: QuotaWindow, limit: u64, now: Instant) -> Option<Duration> {
+        self.regain(window, limit, now);
+        let over = self.tokens - limit as f64;
+        // One token more, so that something is there after the wait.
+        (over >= 0.0).then(|| Duration::from_secs_f64((over + 1.0) * window.seconds() as f64 / limit as f64))
     }
 }
 
@@ -111,7 +184,7 @@ impl TokenReservation {
     /// Counts what was scored instead of what was expected.
     pub fn settle(self, tokens: usize) {
         let mut usage = self.quota.usage();
-        usage.tokens = (usage.tokens + tokens as f64 - self.reserved).max(0.0);
+        usage.windows().for_each(|(_, _, used)| used.tokens = (used.tokens + tokens as f64 - self.reserved).max(0.0));
     }
 
     /// Counts nothing: the request was refused.
@@ -124,9 +197,15 @@ impl TokenReservation {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn per_minute(tokens: u64) -> ClientLimits {
+        ClientLimits { tokens_per_minute: Some(tokens), ..ClientLimits::default() }
+    }
+
     #[test]
-    fn so_many_requests_are_in_flight_and_no_more() {
-        let quota = Arc::new(Quota::new(KeyLimits { requests: Some(2), ..KeyLimits::default() }));
+    fn requests_in_flight_are_limited() {
+        let quota = Arc::new(Quota::new(ClientLimits { requests: Some(2), ..ClientLimits::default() }));
         let [first, second] = [quota.begin().unwrap(), quota.begin().unwrap()];
         assert_eq!(quota.begin().unwrap_err(), QuotaExceeded::Requests(2));
         drop(first);
@@ -135,28 +214,53 @@ mod tests {
         let unlimited = Arc::new(Quota::default());
         let permits: Vec<RequestPermit> = (0..1_000).map(|_| unlimited.begin().unwrap()).collect();
         assert_eq!(permits.len(), 1_000);
+        assert_eq!(unlimited.remaining(Instant::now()), []);
     }
 
     #[test]
     fn tokens_come_back_in_a_minute() {
-        let quota = Arc::new(Quota::new(KeyLimits { tokens_per_minute: Some(600), ..KeyLimits::default() }));
-        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let (quota, start) = (Arc::new(Quota::new(per_minute(600))), Instant::now());
         quota.reserve(500, start).unwrap().settle(590);
         // There are ten left, and a request may take more than that.
         quota.reserve(100, start).unwrap().settle(110);
-        let QuotaExceeded::Tokens { limit: 600, wait } = quota.reserve(1, start).unwrap_err() else { panic!("tokens") };
+        let QuotaExceeded::Tokens { limit: 600, window: QuotaWindow::Minute, wait } =
+            quota.reserve(1, start).unwrap_err()
+        else {
+            panic!("tokens")
+        };
         // 100 tokens over the limit come back in 10 seconds, and one more in a tenth.
         assert!((wait.as_secs_f64() - 10.1).abs() < 1e-9, "{wait:?}");
-        assert!(quota.reserve(1, start + 10 * second).is_err());
+        assert!(quota.reserve(1, start + 10 * SECOND).is_err());
         assert!(quota.reserve(1, start + wait).is_ok());
         // Tokens of a refused request are given back; those of a request whose client does not wait are not.
-        let later = start + 120 * second;
+        let later = start + 120 * SECOND;
         quota.reserve(600, later).unwrap().give_back();
         drop(quota.reserve(599, later).unwrap());
         quota.reserve(1, later).unwrap().settle(1);
         assert!(quota.reserve(1, later).is_err());
         // Other limits forget nothing.
-        quota.set_limits(KeyLimits { tokens_per_minute: Some(601), ..KeyLimits::default() });
+        quota.set_limits(per_minute(601));
         assert!(quota.reserve(1, later).is_ok() && quota.reserve(1, later).is_err());
+    }
+
+    #[test]
+    fn both_windows_limit_and_say_what_is_left() {
+        let limits = ClientLimits { tokens_per_minute: Some(60), tokens_per_day: Some(86_400), requests: None };
+        let (quota, start) = (Arc::new(Quota::new(limits)), Instant::now());
+        let left = |now| quota.remaining(now).iter().map(|left| (left.remaining, left.reset)).collect::<Vec<_>>();
+        assert_eq!(left(start), [(60, 0), (86_400, 0)]);
+        quota.reserve(40, start).unwrap().settle(45);
+        assert_eq!(left(start), [(15, 45), (86_355, 45)]);
+        quota.reserve(100, start).unwrap().settle(86_355);
+        assert_eq!(left(start), [(0, 86_400), (0, 86_400)]);
+        // The minute, which 86,400 tokens exceed by more than the day.
+        let exceeded = quota.reserve(1, start).unwrap_err();
+        assert!(matches!(exceeded, QuotaExceeded::Tokens { window: QuotaWindow::Minute, .. }), "{exceeded}");
+        quota.set_limits(ClientLimits { tokens_per_minute: None, ..limits });
+        let QuotaExceeded::Tokens { window: QuotaWindow::Day, wait, .. } = quota.reserve(1, start).unwrap_err() else {
+            panic!("the day")
+        };
+        assert_eq!(wait, SECOND, "exactly at the bound, the next token comes back in a second");
+        assert!(quota.reserve(1, start + wait).is_ok());
     }
 }

@@ -4,15 +4,20 @@ use super::accepted_origins::fault;
 use super::problem::{Kind, Problem};
 use super::route_rules::{RouteAccess, RouteRules, rule_of};
 use super::state::{RequestNote, RouterState};
-use crate::access::{AccessRecord, Client, KeyScope, Keyring};
+use crate::access::{AccessRecord, Client, KeyScope, Keyring, RemainingTokens};
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use std::sync::Arc;
+use std::time::Instant;
 use time::OffsetDateTime;
 
+/// The limits of a client.
+pub const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+/// The rest of the limits of a client.
+pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 /// Prefix of the secret in the header `Authorization`.
 const SCHEME: &str = "Bearer ";
 
@@ -69,6 +74,7 @@ pub async fn authenticate(
         return Err(Problem::new(Kind::Unavailable, detail));
     }
     let permit = client.quota.begin()?;
+    let quota = Arc::clone(&client.quota);
     let memory = Arc::new(state.memory_budget.begin(client.principal()));
     request.extensions_mut().insert(Arc::clone(&memory));
     request.extensions_mut().insert(client);
@@ -76,7 +82,23 @@ pub async fn authenticate(
     // It is in flight, and holds memory, until its answer is sent.
     response.extensions_mut().insert(Arc::new(permit));
     response.extensions_mut().insert(memory);
+    tell_remaining(response.headers_mut(), &quota.remaining(Instant::now()));
     Ok(response)
+}
+
+/// Tells a client its limits of tokens and the rest of them, by the draft draft-ietf-httpapi-ratelimit-headers-10.
+fn tell_remaining(headers: &mut HeaderMap, limits: &[RemainingTokens]) {
+    if limits.is_empty() {
+        return;
+    }
+    let list = |item: fn(&RemainingTokens) -> String| limits.iter().map(item).collect::<Vec<_>>().join(", ");
+    let policy = list(|RemainingTokens { window, limit, .. }| format!("\"{window}\";q={limit};w={}", window.seconds()));
+    let rest = list(|RemainingTokens { window, remaining, reset, .. }| format!("\"{window}\";r={remaining};t={reset}"));
+    for (name, value) in [(RATE_LIMIT_POLICY, policy), (RATE_LIMIT, rest)] {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    }
 }
 
 /// The client of the key that the headers have.

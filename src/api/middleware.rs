@@ -5,7 +5,7 @@
 
 use super::audit_scores::PARQUET;
 use super::client_address::client_address;
-use super::guards::{authenticate, keep_to};
+use super::guards::{RATE_LIMIT, RATE_LIMIT_POLICY, authenticate, keep_to};
 use super::in_flight::InFlight;
 use super::problem::{Kind, Problem};
 use super::route_rules::RouteRules;
@@ -138,6 +138,8 @@ fn cors(pages: &[String]) -> CorsLayer {
             header::LOCATION,
             header::RETRY_AFTER,
             HeaderName::from_static("preference-applied"),
+            RATE_LIMIT,
+            RATE_LIMIT_POLICY,
         ])
 }
 

@@ -49,7 +49,7 @@ impl Kind {
             Self::MalformedHead => (StatusCode::BAD_REQUEST, "malformed-head", "The head of the request is ambiguous"),
             Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "unauthenticated", "A key is needed"),
             Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "This is not allowed"),
-            Self::QuotaExceeded => (StatusCode::TOO_MANY_REQUESTS, "quota-exceeded", "The key's quota is used up"),
+            Self::QuotaExceeded => (StatusCode::TOO_MANY_REQUESTS, "quota-exceeded", "The client's quota is used up"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is nothing here"),
             Self::UnknownModel => (StatusCode::NOT_FOUND, "unknown-model", "The model is not configured"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed"),

@@ -1,7 +1,7 @@
 //! `key`: makes, lists and revokes the keys of a service.
 
 use super::scoring_args::variant;
-use crate::access::{KeyEntry, KeyFile, KeyScope, Secret};
+use crate::access::{ClientLimits, KeyEntry, KeyFile, KeyScope, Secret};
 use crate::config::{ID_RULE, Overrides, Settings, is_id};
 use crate::wire::number_of;
 use anyhow::{Context, Result, bail};
@@ -44,10 +44,13 @@ struct NewKeyArgs {
     /// Number of days that it is valid; without end by default.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..))]
     days: Option<u16>,
-    /// Tokens that its requests may score a minute.
+    /// Maximum number of tokens that the client scores a minute, with all its keys.
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     tokens_per_minute: Option<u64>,
-    /// Requests at once.
+    /// Maximum number of tokens that the client scores in 24 hours, with all its keys.
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    tokens_per_day: Option<u64>,
+    /// Maximum number of requests of the client in flight, with all its keys.
     #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u32).range(1..))]
     requests: Option<u32>,
 }
@@ -82,7 +85,7 @@ pub fn run(args: KeyArgs, config: Option<&Path>) -> Result<()> {
 }
 
 fn make(new: NewKeyArgs, path: &Path, now: OffsetDateTime) -> Result<()> {
-    let NewKeyArgs { name, mut scopes, days, tokens_per_minute, requests } = new;
+    let NewKeyArgs { name, mut scopes, days, tokens_per_minute, tokens_per_day, requests } = new;
     if !is_id(&name) {
         bail!("--name: expected {ID_RULE}, got {name:?}");
     }
@@ -91,11 +94,13 @@ fn make(new: NewKeyArgs, path: &Path, now: OffsetDateTime) -> Result<()> {
     let _lock = KeyFile::lock(path)?;
     let mut file = KeyFile::read_or_new(path)?;
     let secret = new_secret(&file).context("no random numbers")?;
-    let (digest, requests) = (secret.digest(), requests.map(|requests| requests as usize));
+    let digest = secret.digest();
+    let limits =
+        ClientLimits { tokens_per_minute, tokens_per_day, requests: requests.map(|requests| requests as usize) };
     let expires = days.map(|days| now + Duration::days(days.into()));
     let id = digest.key_id();
     let said = format!("key {id} of {name} in {}; its secret is shown this once; {RELOAD}", path.display());
-    file.keys.push(KeyEntry { id, name, digest, scopes, created: now, expires, tokens_per_minute, requests });
+    file.keys.push(KeyEntry { id, name, digest, scopes, created: now, expires, limits });
     file.write(path)?;
     eprintln!("{said}");
     writeln!(stdout().lock(), "{}", secret.reveal())?;
@@ -116,7 +121,7 @@ fn list(file: &KeyFile, now: OffsetDateTime) -> Result<()> {
     let date = |time: OffsetDateTime| time.date().to_string();
     let mut out = stdout().lock();
     writeln!(out, "{:<10}{:<24}{:<22}{:<12}{:<22}limits", "id", "name", "scopes", "created", "expires")?;
-    for KeyEntry { id, name, scopes, created, expires, tokens_per_minute, requests, .. } in &file.keys {
+    for KeyEntry { id, name, scopes, created, expires, limits, .. } in &file.keys {
         let scopes: Vec<String> = scopes.iter().map(KeyScope::to_string).collect();
         let expires = match expires {
             Some(time) if *time <= now => format!("{} (expired)", date(*time)),
@@ -124,8 +129,9 @@ fn list(file: &KeyFile, now: OffsetDateTime) -> Result<()> {
             None => "never".to_owned(),
         };
         let limits = [
-            tokens_per_minute.map(|tokens| format!("{} a minute", number_of(tokens, "token"))),
-            requests.map(|requests| format!("{} at once", number_of(requests, "request"))),
+            limits.tokens_per_minute.map(|tokens| format!("{} a minute", number_of(tokens, "token"))),
+            limits.tokens_per_day.map(|tokens| format!("{} a day", number_of(tokens, "token"))),
+            limits.requests.map(|requests| format!("{} at once", number_of(requests, "request"))),
         ];
         let limits: Vec<String> = limits.into_iter().flatten().collect();
         let limits = if limits.is_empty() { "none".to_owned() } else { limits.join(", ") };

@@ -2,7 +2,7 @@
 
 use crate::common::client::{Client, send};
 use crate::common::keys::{Keys, SCORING, clients};
-use pdr_audit::access::{KeyLimits, KeyScope};
+use pdr_audit::access::{ClientLimits, KeyScope};
 use pdr_audit::config::{LoadPolicy, ModelSettings, ModelSource};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn id(job: &Value) -> &str {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_is_needed_and_must_be_right() {
     let mut keys = Keys::new();
-    let secret = keys.add("alice", SCORING, KeyLimits::default());
+    let secret = keys.add("alice", SCORING, ClientLimits::default());
     let app = keys.app().await;
     let wrong = ["pdr_0", "", &secret[..67]].map(|key| app.with_key(key));
     for client in std::iter::once(&*app as &Client).chain(&wrong) {
@@ -52,7 +52,7 @@ async fn a_key_is_needed_and_must_be_right() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_route_is_left_open() {
     let mut keys = Keys::new();
-    let nothing = keys.add("nobody", &[KeyScope::Score], KeyLimits::default());
+    let nothing = keys.add("nobody", &[KeyScope::Score], ClientLimits::default());
     let app = keys.app().await;
     let document = app.get("/openapi.json").await.ok();
     let mut routes = 0;
@@ -76,7 +76,7 @@ async fn no_route_is_left_open() {
     }
     assert!(routes > 30, "{routes}");
     // Whatever the document says, these are for administrators.
-    let auditor = keys.add("auditor", SCORING, KeyLimits::default());
+    let auditor = keys.add("auditor", SCORING, ClientLimits::default());
     app.entry.reload();
     for (method, path) in [
         (Method::POST, "/v1/models/tiny/load"),
@@ -110,8 +110,8 @@ async fn the_caches_do_not_tell_what_another_key_has_scored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reasons_of_failures_are_for_administrators() {
     let mut keys = Keys::new();
-    let auditor = keys.add("auditor", SCORING, KeyLimits::default());
-    let admin = keys.add("admin", &[KeyScope::Admin], KeyLimits::default());
+    let auditor = keys.add("auditor", SCORING, ClientLimits::default());
+    let admin = keys.add("admin", &[KeyScope::Admin], ClientLimits::default());
     let empty = keys.directory.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     let app = keys
@@ -155,10 +155,38 @@ async fn a_deletion_leaves_the_statistics_of_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn all_keys_of_a_client_have_one_quota() {
+    let mut keys = Keys::new();
+    let limits = ClientLimits { tokens_per_minute: Some(1_000), tokens_per_day: Some(40), requests: None };
+    let limited = keys.add("alice", SCORING, limits);
+    let others: Vec<String> = (0..99).map(|_| keys.add("alice", SCORING, ClientLimits::default())).collect();
+    let bob = keys.add("bob", SCORING, ClientLimits::default());
+    let app = keys.app().await;
+    let first = app.with_key(&others[0]).post("/v1/score", &text(0)).await;
+    let tokens = first.ok()["usage"]["tokens"].as_u64().unwrap();
+    assert_eq!(first.header("ratelimit-policy"), "\"minute\";q=1000;w=60, \"day\";q=40;w=86400");
+    let left = format!("\"day\";r={};t={}", 40 - tokens, tokens * 86_400 / 40);
+    assert!(first.header("ratelimit").ends_with(&left), "{} and not {left}", first.header("ratelimit"));
+    app.with_key(&limited).post("/v1/score", &json!({ "inputs": "word ".repeat(30), "methods": ["loss"] })).await.ok();
+    for key in [&limited, &others[0], &others[98]] {
+        let refused = app.with_key(key).post("/v1/score", &text(1)).await;
+        assert!(refused.problem(429)["detail"].as_str().unwrap().contains("40 tokens a day"), "{}", refused.text());
+    }
+    let free = app.with_key(&bob).post("/v1/score", &text(1)).await;
+    free.ok();
+    assert!(free.headers.get("ratelimit").is_none());
+    // What is used stays used when the keys are read again, also under other keys.
+    keys.file.keys.remove(1);
+    keys.write();
+    app.entry.reload();
+    app.with_key(&others[98]).post("/v1/score", &text(1)).await.problem(429);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn quotas_bound_tokens_and_requests() {
     let mut keys = Keys::new();
-    let few = keys.add("few", SCORING, KeyLimits { tokens_per_minute: Some(10), requests: None });
-    let single = keys.add("single", SCORING, KeyLimits { tokens_per_minute: None, requests: Some(1) });
+    let few = keys.add("few", SCORING, ClientLimits { tokens_per_minute: Some(10), ..ClientLimits::default() });
+    let single = keys.add("single", SCORING, ClientLimits { requests: Some(1), ..ClientLimits::default() });
     let app = keys.app().await;
     let few = app.with_key(&few);
     few.post("/v1/score", &json!({ "inputs": "word ".repeat(30), "methods": ["loss"] })).await.ok();
@@ -184,7 +212,7 @@ async fn quotas_bound_tokens_and_requests() {
         }
         assert!(!scoring.is_finished(), "no request was refused");
     };
-    assert!(refused.problem(429)["detail"].as_str().unwrap().contains("1 requests of this key are in flight"));
+    assert!(refused.problem(429)["detail"].as_str().unwrap().contains("1 requests of this client are in flight"));
     scoring.await.unwrap();
     assert_eq!(single.get("/v1/models").await.status, 200);
 }
@@ -192,11 +220,11 @@ async fn quotas_bound_tokens_and_requests() {
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_change_while_the_service_runs() {
     let mut keys = Keys::new();
-    let old = keys.add("alice", SCORING, KeyLimits::default());
+    let old = keys.add("alice", SCORING, ClientLimits::default());
     let app = keys.app().await;
     let audit = app.with_key(&old).audit(&json!({ "samples": samples(), "methods": ["loss"] })).await.ok();
     // A second key of the same name sees what the first has made.
-    let new = keys.add("alice", SCORING, KeyLimits::default());
+    let new = keys.add("alice", SCORING, ClientLimits::default());
     assert_eq!(app.with_key(&new).get("/v1/audits").await.status, 401);
     app.entry.reload();
     let path = format!("/v1/audits/{}", id(&audit));
@@ -227,7 +255,7 @@ fn entries(directory: &Path) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_are_recorded_without_their_texts() {
     let mut keys = Keys::new();
-    let secret = keys.add("alice", SCORING, KeyLimits::default());
+    let secret = keys.add("alice", SCORING, ClientLimits::default());
     let app = keys.app().await;
     let alice = app.with_key(&secret);
     alice.score(&text(7)).await;

@@ -2,7 +2,7 @@
 
 use crate::common::client::send;
 use crate::common::keys::{Keys, SCORING};
-use pdr_audit::access::{KeyLimits, KeyScope};
+use pdr_audit::access::{ClientLimits, KeyScope};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -24,14 +24,14 @@ fn verify(path: &Path) -> Output {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_record_names_the_client_behind_a_proxy_and_shows_what_was_changed() {
     let mut keys = Keys::new();
-    let alice = keys.add("alice", SCORING, KeyLimits::default());
+    let alice = keys.add("alice", SCORING, ClientLimits::default());
     let app = keys.app_with(|settings| settings.server.proxies = vec!["127.0.0.0/8".to_owned()]).await;
     let client = app.with_key(&alice);
     for (name, value) in [("x-forwarded-for", "192.0.2.7"), ("forwarded", "for=nonsense"), ("x-other", "192.0.2.7")] {
         let request = client.request(Method::GET, "/v1/models").header(name, value);
         assert_eq!(send(request).await.status, 200);
     }
-    let secret = keys.add("bob", SCORING, KeyLimits::default());
+    let secret = keys.add("bob", SCORING, ClientLimits::default());
     app.entry.reload();
     app.entry.finish();
     let recorded = entries(&keys.record());
@@ -57,7 +57,7 @@ async fn the_record_names_the_client_behind_a_proxy_and_shows_what_was_changed()
 #[tokio::test(flavor = "multi_thread")]
 async fn administration_waits_for_a_record_that_can_be_written() {
     let mut keys = Keys::new();
-    let admin = keys.add("admin", &[KeyScope::Score, KeyScope::Admin], KeyLimits::default());
+    let admin = keys.add("admin", &[KeyScope::Score, KeyScope::Admin], ClientLimits::default());
     let app = keys.app_with(|settings| settings.auth.record = Some("/dev/full".into())).await;
     let client = app.with_key(&admin);
     assert_eq!(client.get("/readyz").await.ok()["record_is_written"], true);
@@ -75,7 +75,7 @@ async fn administration_waits_for_a_record_that_can_be_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ambiguous_heads_are_refused() {
     let mut keys = Keys::new();
-    let alice = keys.add("alice", SCORING, KeyLimits::default());
+    let alice = keys.add("alice", SCORING, ClientLimits::default());
     let app = keys.app().await;
     let key = format!("authorization: Bearer {alice}\r\n");
     for (extra, status) in [("", "200"), (key.as_str(), "400"), ("host: other\r\n", "400")] {

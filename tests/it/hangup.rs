@@ -2,7 +2,7 @@
 
 use crate::common::client::{Client, send};
 use crate::common::keys::{Keys, SCORING};
-use pdr_audit::access::KeyLimits;
+use pdr_audit::access::ClientLimits;
 use reqwest::Method;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -95,9 +95,9 @@ fn recorded(path: &Path) -> Vec<(String, u64)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_are_read_again_on_a_hangup_unless_their_file_is_broken() {
     let mut keys = Keys::new();
-    let alice = keys.add("alice", SCORING, KeyLimits::default());
+    let alice = keys.add("alice", SCORING, ClientLimits::default());
     let mut program = Program::start(&keys).await;
-    let bob = keys.add("bob", SCORING, KeyLimits::default());
+    let bob = keys.add("bob", SCORING, ClientLimits::default());
     keys.file.keys.remove(0);
     keys.write();
     // A file that was written is not read before somebody asks for that.
@@ -121,7 +121,7 @@ async fn keys_are_read_again_on_a_hangup_unless_their_file_is_broken() {
         assert_eq!((program.status(&alice, "5").await, program.status(&bob, "6").await), (401, 200));
     }
 
-    keys.add("alice", SCORING, KeyLimits::default());
+    keys.add("alice", SCORING, ClientLimits::default());
     program.signal("-HUP");
     program.said("the keys were read again").await;
     assert_eq!((program.status(&alice, "7").await, program.status(&bob, "8").await), (401, 200));
@@ -131,7 +131,7 @@ async fn keys_are_read_again_on_a_hangup_unless_their_file_is_broken() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_was_put_aside_is_begun_anew_on_a_hangup() {
     let mut keys = Keys::new();
-    let alice = keys.add("alice", SCORING, KeyLimits::default());
+    let alice = keys.add("alice", SCORING, ClientLimits::default());
     let mut program = Program::start(&keys).await;
     assert_eq!(program.status(&alice, "first").await, 200);
     let aside = keys.directory.path().join("access.old");

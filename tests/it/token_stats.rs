@@ -4,7 +4,7 @@ use crate::common::app::{App, GOLDEN, REFERENCE, TINY};
 use crate::common::client::send;
 use crate::common::goldens::{STATS, expected, numbers};
 use crate::common::keys::{Keys, SCORING};
-use pdr_audit::access::{KeyLimits, KeyScope};
+use pdr_audit::access::{ClientLimits, KeyScope};
 use reqwest::Method;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::{Value, json};
@@ -133,8 +133,8 @@ async fn bad_requests_name_their_fault() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_must_be_allowed_to_score_and_pays_for_the_tokens() {
     let mut keys = Keys::new();
-    let auditor = keys.add("auditor", &[KeyScope::Audit], KeyLimits::default());
-    let limits = KeyLimits { tokens_per_minute: Some(20), ..KeyLimits::default() };
+    let auditor = keys.add("auditor", &[KeyScope::Audit], ClientLimits::default());
+    let limits = ClientLimits { tokens_per_minute: Some(20), ..ClientLimits::default() };
     let scorer = keys.add("scorer", SCORING, limits);
     let app = keys.app().await;
     let body = json!({ "sequences": [(1..=41).collect::<Vec<u32>>()] });

@@ -74,7 +74,7 @@ fn example(kind: Kind) -> ProblemBody {
         Kind::MalformedHead => Problem::new(kind, "the header `authorization` is there more than once"),
         Kind::Unauthenticated => Problem::new(kind, "the key is not known"),
         Kind::Forbidden => Problem::new(kind, "the key lacks the scope `audit`, which this route takes"),
-        Kind::QuotaExceeded => Problem::new(kind, "16 requests of this key are in flight, which is its limit"),
+        Kind::QuotaExceeded => Problem::new(kind, "16 requests of this client are in flight, which is its limit"),
         Kind::BodyTimeout => Problem::new(kind, "the body did not arrive within `server.request_timeout`"),
         Kind::NotFound => Problem::new(kind, "there is no audit of this id"),
         Kind::UnknownModel => Problem::new(kind, "model `pythia` is not configured; configured: demo, demo-reference"),

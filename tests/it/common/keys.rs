@@ -2,7 +2,7 @@
 
 use super::app::App;
 use super::client::Client;
-use pdr_audit::access::{KeyEntry, KeyFile, KeyLimits, KeyScope, Secret};
+use pdr_audit::access::{ClientLimits, KeyEntry, KeyFile, KeyScope, Secret};
 use pdr_audit::config::Settings;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -14,7 +14,7 @@ pub const SCORING: &[KeyScope] = &[KeyScope::Score, KeyScope::Audit];
 /// The service with a client of each name, who scores texts and submits jobs; with the keys, whose directory it uses.
 pub async fn clients<const COUNT: usize>(names: [&str; COUNT]) -> (Keys, App, [Client; COUNT]) {
     let mut keys = Keys::new();
-    let secrets = names.map(|name| keys.add(name, SCORING, KeyLimits::default()));
+    let secrets = names.map(|name| keys.add(name, SCORING, ClientLimits::default()));
     let app = keys.app().await;
     let clients = secrets.map(|secret| app.with_key(&secret));
     (keys, app, clients)
@@ -41,7 +41,7 @@ impl Keys {
     }
 
     /// Adds a key and writes the file; its secret.
-    pub fn add(&mut self, name: &str, scopes: &[KeyScope], limits: KeyLimits) -> String {
+    pub fn add(&mut self, name: &str, scopes: &[KeyScope], limits: ClientLimits) -> String {
         let secret = Secret::generate().unwrap();
         let digest = secret.digest();
         self.file.keys.push(KeyEntry {
@@ -51,8 +51,7 @@ impl Keys {
             scopes: scopes.to_vec(),
             created: OffsetDateTime::now_utc(),
             expires: None,
-            tokens_per_minute: limits.tokens_per_minute,
-            requests: limits.requests,
+            limits,
         });
         self.write();
         secret.reveal().to_owned()

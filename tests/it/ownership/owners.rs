@@ -3,7 +3,7 @@
 use crate::common::app::App;
 use crate::common::client::{Client, send};
 use crate::common::keys::{Keys, SCORING};
-use pdr_audit::access::{KeyLimits, KeyScope};
+use pdr_audit::access::{ClientLimits, KeyScope};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,8 +150,8 @@ pub struct Owners {
 impl Owners {
     pub async fn new() -> Self {
         let mut keys = Keys::new();
-        let [alice, bob] = ["alice", "bob"].map(|name| keys.add(name, SCORING, KeyLimits::default()));
-        let [root, deputy] = ["root", "deputy"].map(|name| keys.add(name, ADMINISTRATION, KeyLimits::default()));
+        let [alice, bob] = ["alice", "bob"].map(|name| keys.add(name, SCORING, ClientLimits::default()));
+        let [root, deputy] = ["root", "deputy"].map(|name| keys.add(name, ADMINISTRATION, ClientLimits::default()));
         let app = keys.app().await;
         let [alice, bob, administrator, deputy] = [alice, bob, root, deputy].map(|key| app.with_key(&key));
         let [mut of_alice, mut of_bob, mut of_administrator] = [const { Property::new() }; 3];
