@@ -27,8 +27,8 @@ pub enum StoreError {
     /// Another process has the file.
     #[error("another process uses {0}; several processes can share PostgreSQL")]
     InUse(String),
-    /// A row that no version of this program writes.
-    #[error("a row of the store cannot be read: {0}")]
+    /// A row that no version of this program writes, or that differs from its digest.
+    #[error("the store is damaged: {0}")]
     Damaged(String),
     #[error("the store failed: {0}")]
     Failed(String),

@@ -2,16 +2,12 @@
 
 use super::adapters::{AdapterName, claim_name};
 use super::datasets::DatasetKey;
-use super::error::{StoreError, count, microseconds, time, uuid};
+use super::error::{StoreError, count, microseconds, uuid};
+use super::job_row::{JobRow, JobStatus, job_row, job_seal};
 use super::open::Store;
 use crate::access::Principal;
-use serde::Serialize;
-use sqlx::any::AnyRow;
 use sqlx::{Any, AnyConnection, Row, Transaction};
 use std::time::Duration;
-use strum::{EnumString, IntoStaticStr, VariantNames};
-use time::OffsetDateTime;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// A job to be queued.
@@ -59,27 +55,6 @@ pub enum Submitted {
     NameTaken,
 }
 
-/// A job as it stands.
-#[derive(Clone, Debug)]
-pub struct JobRow {
-    pub id: Uuid,
-    pub owner: String,
-    pub status: JobStatus,
-    /// Its summary in lists, as JSON.
-    pub summary: String,
-    pub done: usize,
-    /// Note of its run on itself beside that, as JSON.
-    pub note: Option<String>,
-    /// Grows with each change.
-    pub revision: i64,
-    pub created_at: OffsetDateTime,
-    pub started_at: Option<OffsetDateTime>,
-    pub finished_at: Option<OffsetDateTime>,
-    /// Why it failed, as JSON.
-    pub failure: Option<String>,
-    pub deadline: Option<OffsetDateTime>,
-}
-
 /// Selection of jobs to list.
 #[derive(Clone, Debug)]
 pub struct JobQuery {
@@ -116,8 +91,9 @@ impl Store {
 
     async fn insert_job(&self, transaction: &mut Transaction<'_, Any>, job: &NewJob) -> Result<(), StoreError> {
         let statement = "INSERT INTO jobs (id, kind, status, model, summary, request, dataset, weight, done, revision, created_at, \
-             attempts, cancel, deadline, owner, texts) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 1, {now}, 0, 0, {now} + $9, $10, $11)";
-        sqlx::query(self.dialect.sql(statement))
+             attempts, cancel, deadline, owner, texts) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 1, {now}, 0, 0, {now} + $9, $10, $11) \
+             RETURNING *";
+        let inserted = sqlx::query(self.dialect.sql(statement))
             .bind(job.id.to_string())
             .bind(job.kind)
             .bind(JobStatus::Queued.name())
@@ -129,8 +105,12 @@ impl Store {
             .bind(job.timeout.map(microseconds))
             .bind(&*job.owner)
             .bind(&*job.texts)
-            .execute(&mut **transaction)
+            .fetch_all(&mut **transaction)
             .await?;
+        for row in &inserted {
+            let query = sqlx::query("UPDATE jobs SET seal = $2 WHERE id = $1").bind(job.id.to_string());
+            query.bind(job_seal(row)?).execute(&mut **transaction).await?;
+        }
         Ok(())
     }
 
@@ -238,60 +218,4 @@ async fn known(connection: &mut AnyConnection, owner: &str, key: &str) -> Result
     let statement = "SELECT job, digest FROM submissions WHERE owner = $1 AND client_key = $2";
     let row = sqlx::query(statement).bind(owner).bind(key).fetch_optional(connection).await?;
     row.map(|row| Ok(Submitted::Known { job: uuid(&row, "job")?, digest: row.try_get("digest")? })).transpose()
-}
-
-pub(super) fn job_row(row: &AnyRow) -> Result<JobRow, StoreError> {
-    Ok(JobRow {
-        id: uuid(row, "id")?,
-        owner: row.try_get("owner")?,
-        status: JobStatus::parse(row.try_get("status")?)?,
-        summary: row.try_get("summary")?,
-        done: count(row, "done")?,
-        note: row.try_get("note")?,
-        revision: row.try_get("revision")?,
-        created_at: time(row.try_get("created_at")?)?,
-        started_at: row.try_get::<Option<i64>, _>("started_at")?.map(time).transpose()?,
-        finished_at: row.try_get::<Option<i64>, _>("finished_at")?.map(time).transpose()?,
-        failure: row.try_get("failure")?,
-        deadline: row.try_get::<Option<i64>, _>("deadline")?.map(time).transpose()?,
-    })
-}
-
-/// Status of a job. Queued goes to running or cancelled; running goes to succeeded, failed or cancelled, and back to queued
-/// where the process that runs it ends. Nothing leaves a final state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-#[schema(as = Status)]
-pub enum JobStatus {
-    Queued,
-    Running,
-    Succeeded,
-    Failed,
-    Cancelled,
-}
-
-impl JobStatus {
-    /// Returns true if nothing will change any more.
-    #[must_use]
-    pub fn is_final(self) -> bool {
-        match self {
-            Self::Queued | Self::Running => false,
-            Self::Succeeded | Self::Failed | Self::Cancelled => true,
-        }
-    }
-
-    /// The name that clients, metrics and the store see.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The status of this name.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] where there is none.
-    pub(super) fn parse(name: &str) -> Result<Self, StoreError> {
-        name.parse().map_err(|_| StoreError::Damaged(format!("the status of a job is {name:?}")))
-    }
 }

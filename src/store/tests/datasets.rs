@@ -41,7 +41,6 @@ async fn a_dataset_is_there_once_it_is_complete() {
         let (store, name) = (&place.store, place.name);
         let begun = store.begin_dataset("", true).await.unwrap();
         store.add_block(begun, 0, "one").await.unwrap();
-        assert!(store.dataset_of_job(begun).await.unwrap().is_none(), "{name}");
         assert!(store.datasets(&Principal::default(), None, 9).await.unwrap().is_empty(), "{name}");
         store.complete_dataset(begun, Some("sha256:a"), "{\"samples\":1}").await.unwrap();
         let dataset = store.dataset(&Principal::default(), "sha256:a").await.unwrap().unwrap();
@@ -56,7 +55,9 @@ async fn a_dataset_is_there_once_it_is_complete() {
         assert_eq!(listed, [other, begun], "{name}");
         assert_eq!(store.datasets(&Principal::default(), Some(other), 9).await.unwrap().len(), 1, "{name}");
         let inline = written(store, None, true).await;
-        assert!(store.dataset_of_job(inline).await.unwrap().unwrap().id.is_none(), "{name}");
+        let job = job_on(store, inline).await;
+        let inline = store.dataset_of(job).await.unwrap().unwrap();
+        assert_eq!((inline.id, inline.digest.as_deref()), (None, Some("sha256:a")), "{name}");
         assert_eq!(store.datasets(&Principal::default(), None, 9).await.unwrap().len(), 2, "{name}");
         assert_eq!(store.sample_block(other, 1).await.unwrap().as_deref(), Some("two"), "{name}");
         assert_eq!(store.sample_block(other, 2).await.unwrap(), None, "{name}");
