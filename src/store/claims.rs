@@ -190,9 +190,9 @@ impl Store {
         ended.iter().map(|row| uuid(row, "id")).collect()
     }
 
-    /// Ends all leases: a file has one process, so what it did not finish before, nobody runs.
-    pub(super) async fn expire_leases(&self) -> Result<(), StoreError> {
+    /// Ends all leases and uploads: a file has one process, so what an earlier one did not finish, nobody does.
+    pub(super) async fn end_earlier_process(&self) -> Result<(), StoreError> {
         sqlx::query("UPDATE jobs SET lease_until = 0 WHERE status = 'running'").execute(&self.pool).await?;
-        Ok(())
+        self.drop_abandoned(None).await
     }
 }

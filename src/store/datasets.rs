@@ -1,6 +1,6 @@
 //! Datasets: samples in blocks, written one after the other and readable once all are there.
 
-use super::error::{StoreError, count, time, uuid};
+use super::error::{StoreError, count, microseconds, time, uuid};
 use super::open::Store;
 use super::seal::{check_seal, seal};
 use crate::access::Principal;
@@ -159,11 +159,11 @@ impl Store {
         self.forget_deleted().await
     }
 
-    /// Drops what nobody completes: uploads that have not grown for so long, and samples of jobs that were never queued.
-    pub async fn drop_abandoned(&self, idle: Duration) -> Result<(), StoreError> {
-        let statement = "DELETE FROM datasets WHERE touched_at < {now} - $1 AND (state = 'uploading' OR (state = 'inline' \
-                         AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset)))";
-        let idle = i64::try_from(idle.as_micros()).unwrap_or(i64::MAX);
+    /// Drops what nobody completes: uploads that have not grown for so long, or of any age, and samples of jobs that were never queued.
+    pub async fn drop_abandoned(&self, idle: Option<Duration>) -> Result<(), StoreError> {
+        let statement = "DELETE FROM datasets WHERE ($1 IS NULL OR touched_at < {now} - $1) AND (state = 'uploading' \
+                         OR (state = 'inline' AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset)))";
+        let idle = idle.map(microseconds);
         let dropped = sqlx::query(self.dialect.sql(statement)).bind(idle).execute(&self.pool).await?.rows_affected();
         if dropped > 0 { self.forget_deleted().await } else { Ok(()) }
     }
@@ -177,7 +177,7 @@ impl Store {
         let statement = "SELECT * FROM datasets WHERE address = $1 AND state = 'ready' AND ($3 IS NULL OR owner = $3) \
                          ORDER BY CASE WHEN owner = $2 THEN 0 ELSE 1 END, dataset LIMIT 1";
         let query = sqlx::query(statement).bind(id).bind(client.name()).bind(client.restriction());
-        let row = query.fetch_optional(&self.pool).await?;
+        let row = query.fetch_optional(&self.readers).await?;
         row.as_ref().map(dataset_row).transpose()
     }
 
@@ -185,7 +185,7 @@ impl Store {
     pub async fn dataset_of(&self, job: Uuid) -> Result<Option<DatasetRow>, StoreError> {
         let statement = "SELECT datasets.*, jobs.texts AS digest FROM datasets JOIN jobs ON jobs.dataset = datasets.dataset \
                          WHERE jobs.id = $1 AND state <> 'uploading'";
-        let row = sqlx::query(statement).bind(job.to_string()).fetch_optional(&self.pool).await?;
+        let row = sqlx::query(statement).bind(job.to_string()).fetch_optional(&self.readers).await?;
         let Some(row) = row else { return Ok(None) };
         let (dataset, digest) = (dataset_row(&row)?, row.try_get::<Option<String>, _>("digest")?);
         if digest.is_some() && dataset.id.is_some() && digest != dataset.id {
@@ -207,7 +207,7 @@ impl Store {
             .bind(after.map(|key| key.to_string()))
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
             .bind(client.restriction())
-            .fetch_all(&self.pool)
+            .fetch_all(&self.readers)
             .await?;
         rows.iter().map(dataset_row).collect()
     }
@@ -217,7 +217,7 @@ impl Store {
         let statement = "SELECT blocks, texts, content, samples.seal AS seal FROM datasets LEFT JOIN samples \
                          ON samples.dataset = datasets.dataset AND block = $2 WHERE datasets.dataset = $1";
         let number = i64::try_from(block).unwrap_or(i64::MAX);
-        let row = sqlx::query(statement).bind(key.to_string()).bind(number).fetch_optional(&self.pool).await?;
+        let row = sqlx::query(statement).bind(key.to_string()).bind(number).fetch_optional(&self.readers).await?;
         let Some(row) = row else { return Ok(None) };
         let content: Option<String> = row.try_get("content")?;
         // Of one without texts nothing is there.

@@ -116,14 +116,14 @@ impl Store {
 
     /// The job that an owner submitted under a key, by its digest, with the digest of what was submitted.
     pub async fn submitted_under(&self, owner: &str, key: &str) -> Result<Option<Submitted>, StoreError> {
-        let mut connection = self.pool.acquire().await?;
+        let mut connection = self.readers.acquire().await?;
         known(&mut connection, owner, key).await
     }
 
     /// A job of a kind as it stands.
     pub async fn job(&self, kind: &str, id: Uuid) -> Result<Option<JobRow>, StoreError> {
         let statement = "SELECT * FROM jobs WHERE id = $1 AND kind = $2";
-        let row = sqlx::query(statement).bind(id.to_string()).bind(kind).fetch_optional(&self.pool).await?;
+        let row = sqlx::query(statement).bind(id.to_string()).bind(kind).fetch_optional(&self.readers).await?;
         row.as_ref().map(job_row).transpose()
     }
 
@@ -143,7 +143,7 @@ impl Store {
             .bind(query.after.map(|id| id.to_string()))
             .bind(i64::try_from(query.limit).unwrap_or(i64::MAX))
             .bind(client.restriction())
-            .fetch_all(&self.pool)
+            .fetch_all(&self.readers)
             .await?;
         rows.iter().map(job_row).collect()
     }
@@ -153,21 +153,21 @@ impl Store {
         let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS jobs FROM jobs AS earlier, jobs AS this WHERE this.id = $1 \
                          AND earlier.kind = this.kind AND earlier.owner = this.owner AND earlier.model = this.model \
                          AND earlier.texts = this.texts AND earlier.status = 'succeeded' AND earlier.finished_at <= this.created_at";
-        count(&sqlx::query(statement).bind(id.to_string()).fetch_one(&self.pool).await?, "jobs")
+        count(&sqlx::query(statement).bind(id.to_string()).fetch_one(&self.readers).await?, "jobs")
     }
 
     /// Counts the jobs of a kind that have not ended: all, and those of an owner.
     pub async fn unfinished(&self, kind: &str, owner: &str) -> Result<(usize, usize), StoreError> {
         let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS jobs, CAST(COUNT(CASE WHEN owner = $2 THEN 1 END) AS BIGINT) AS owned \
                          FROM jobs WHERE kind = $1 AND status IN ('queued', 'running')";
-        let row = sqlx::query(statement).bind(kind).bind(owner).fetch_one(&self.pool).await?;
+        let row = sqlx::query(statement).bind(kind).bind(owner).fetch_one(&self.readers).await?;
         Ok((count(&row, "jobs")?, count(&row, "owned")?))
     }
 
     /// The jobs of a kind that have ended, the first to end first, with their owners and weights.
     pub async fn ended_jobs(&self, kind: &str) -> Result<Vec<(Uuid, String, usize)>, StoreError> {
         let statement = "SELECT id, owner, weight FROM jobs WHERE kind = $1 AND status NOT IN ('queued', 'running') ORDER BY finished_at, id";
-        let rows = sqlx::query(statement).bind(kind).fetch_all(&self.pool).await?;
+        let rows = sqlx::query(statement).bind(kind).fetch_all(&self.readers).await?;
         rows.iter().map(|row| Ok((uuid(row, "id")?, row.try_get("owner")?, count(row, "weight")?))).collect()
     }
 
@@ -189,7 +189,7 @@ impl Store {
     /// Deletes the jobs that ended longer ago than this; how many there were.
     pub async fn delete_ended_before(&self, age: Duration) -> Result<usize, StoreError> {
         let statement = "SELECT id FROM jobs WHERE finished_at < {now} - $1";
-        let rows = sqlx::query(self.dialect.sql(statement)).bind(microseconds(age)).fetch_all(&self.pool).await?;
+        let rows = sqlx::query(self.dialect.sql(statement)).bind(microseconds(age)).fetch_all(&self.readers).await?;
         let mut deleted = 0;
         for row in &rows {
             deleted += usize::from(self.delete_job(uuid(row, "id")?).await?);

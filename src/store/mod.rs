@@ -14,6 +14,7 @@ mod adapters;
 mod claims;
 mod datasets;
 mod error;
+mod files;
 mod job_row;
 mod jobs;
 mod open;

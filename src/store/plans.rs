@@ -22,7 +22,7 @@ impl Store {
     /// one may have.
     pub async fn add_plan(&self, owner: &Principal, id: &str, content: &str) -> Result<Option<PlanRow>, StoreError> {
         let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS plans FROM plans WHERE owner = $1 AND plan <> $2";
-        let row = sqlx::query(statement).bind(owner.name()).bind(id).fetch_one(&self.pool).await?;
+        let row = sqlx::query(statement).bind(owner.name()).bind(id).fetch_one(&self.readers).await?;
         if count(&row, "plans")? >= MAX_PLANS {
             return Ok(None);
         }
@@ -45,7 +45,7 @@ impl Store {
             return Ok(None);
         }
         let statement = "SELECT * FROM plans WHERE owner = $1 AND plan = $2";
-        let row = sqlx::query(statement).bind(owner.name()).bind(id).fetch_optional(&self.pool).await?;
+        let row = sqlx::query(statement).bind(owner.name()).bind(id).fetch_optional(&self.readers).await?;
         row.as_ref().map(plan_row).transpose()
     }
 }

@@ -103,7 +103,7 @@ impl Store {
 
     async fn result(&self, id: Uuid, column: &'static str) -> Result<Option<String>, StoreError> {
         let statement = "SELECT report, header, blocks, seal FROM results WHERE job = $1";
-        let row = sqlx::query(statement).bind(id.to_string()).fetch_optional(&self.pool).await?;
+        let row = sqlx::query(statement).bind(id.to_string()).fetch_optional(&self.readers).await?;
         let Some(row) = row else { return Ok(None) };
         let text = |column| row.try_get::<String, _>(column);
         let seal = result_seal(id, &text("report")?, &text("header")?, row.try_get("blocks")?)?;
@@ -116,7 +116,7 @@ impl Store {
         let statement = "SELECT blocks, content, scores.seal AS seal FROM results LEFT JOIN scores \
                          ON scores.job = results.job AND block = $2 WHERE results.job = $1";
         let number = i64::try_from(block).unwrap_or(i64::MAX);
-        let row = sqlx::query(statement).bind(id.to_string()).bind(number).fetch_optional(&self.pool).await?;
+        let row = sqlx::query(statement).bind(id.to_string()).bind(number).fetch_optional(&self.readers).await?;
         let Some(row) = row else { return Ok(None) };
         let (content, blocks): (Option<String>, Option<i64>) = (row.try_get("content")?, row.try_get("blocks")?);
         let subject = format_args!("block {block} of the scores of the job {id}");
