@@ -6,7 +6,7 @@ use super::run_folder::RunFolder;
 use super::runtime::block_on;
 use super::{
     audit, canary, count_tokens, dataset, finetune, key, membership_test, memorization, methods, request, score, serve,
-    texts,
+    store, texts,
 };
 use crate::api::{self, JobKinds};
 use crate::samples;
@@ -61,6 +61,8 @@ enum Command {
     Canary(canary::CanaryArgs),
     /// Make, list and revoke the keys of a service.
     Key(key::KeyArgs),
+    /// Check, save and restore the store of a service.
+    Store(store::StoreArgs),
     /// Print the OpenAPI document.
     Openapi,
     /// Print the rows of a Parquet file within bounds of memory and time, as the service reads uploads.
@@ -188,6 +190,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Methods(args) => methods::run(&args),
         Command::Canary(args) => block_on(canary::run(args, config)),
         Command::Key(args) => key::run(args, config),
+        Command::Store(args) => store::run(&args, config),
         Command::ParquetRows { file } => Ok(samples::print_parquet_rows(&file)?),
         Command::Openapi => {
             Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document(&JobKinds::all()))?)?)

@@ -41,7 +41,7 @@ impl Store {
     /// All adapters that are whole, oldest first.
     pub async fn adapters(&self) -> Result<Vec<AdapterRow>, StoreError> {
         let statement = "SELECT * FROM adapters WHERE ready = 1 ORDER BY adapter";
-        let rows = sqlx::query(statement).fetch_all(&self.pool).await?;
+        let rows = sqlx::query(statement).fetch_all(&self.readers).await?;
         rows.iter().map(adapter_row).collect()
     }
 
@@ -49,7 +49,7 @@ impl Store {
     pub async fn adapter_files(&self, id: Uuid) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         let statement = "SELECT file, block, content, blocks, adapter_blocks.seal AS seal FROM adapters JOIN adapter_blocks \
                          ON adapter_blocks.adapter = adapters.adapter WHERE adapters.adapter = $1 ORDER BY file, block";
-        let rows = sqlx::query(statement).bind(id.to_string()).fetch_all(&self.pool).await?;
+        let rows = sqlx::query(statement).bind(id.to_string()).fetch_all(&self.readers).await?;
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
         for row in &rows {
             let (name, content): (String, Vec<u8>) = (row.try_get("file")?, row.try_get("content")?);
@@ -74,7 +74,7 @@ impl Store {
         // No id has a character that JSON writes otherwise.
         let quoted = format!("\"{model}\"");
         let query = sqlx::query(self.dialect.sql(statement)).bind(model).bind(quoted);
-        Ok(query.fetch_optional(&self.pool).await?.is_some())
+        Ok(query.fetch_optional(&self.readers).await?.is_some())
     }
 
     /// Deletes an adapter that is whole; whether there was one.
@@ -135,7 +135,8 @@ pub(super) async fn write_adapter(
     Ok(())
 }
 
-fn adapter_row(row: &AnyRow) -> Result<AdapterRow, StoreError> {
+/// Reads an adapter; the tables must be those of now.
+pub(super) fn adapter_row(row: &AnyRow) -> Result<AdapterRow, StoreError> {
     let id = uuid(row, "adapter")?;
     check_seal(row, "seal", &adapter_seal(row)?, format_args!("the adapter {id}"))?;
     let name = AdapterName { model: row.try_get("model")?, name: row.try_get("name")? };
@@ -144,8 +145,8 @@ fn adapter_row(row: &AnyRow) -> Result<AdapterRow, StoreError> {
 
 fn adapter_seal(row: &AnyRow) -> Result<String, StoreError> {
     let text = |column| row.try_get::<String, _>(column);
-    let fields = (text("adapter")?, text("model")?, text("name")?, row.try_get::<Option<i64>, _>("blocks")?);
-    seal(&fields, text("base_digest")?)
+    let numbers: (i64, Option<i64>) = (row.try_get("ready")?, row.try_get("blocks")?);
+    seal(&(text("adapter")?, text("model")?, text("name")?, numbers), text("base_digest")?)
 }
 
 fn block_seal(

@@ -30,6 +30,9 @@ pub enum StoreError {
     /// A row that no version of this program writes, or that differs from its digest.
     #[error("the store is damaged: {0}")]
     Damaged(String),
+    /// What was asked for would overwrite something, or is not for this store.
+    #[error("{0}")]
+    Refused(String),
     #[error("the store failed: {0}")]
     Failed(String),
 }
@@ -40,7 +43,12 @@ impl StoreError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Unavailable(_) | Self::Full => true,
-            Self::ReadOnly(_) | Self::OtherVersion(_) | Self::InUse(_) | Self::Damaged(_) | Self::Failed(_) => false,
+            Self::ReadOnly(_)
+            | Self::OtherVersion(_)
+            | Self::InUse(_)
+            | Self::Damaged(_)
+            | Self::Refused(_)
+            | Self::Failed(_) => false,
         }
     }
 }

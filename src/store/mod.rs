@@ -11,6 +11,8 @@
 //! - times come from the clock of the database, so that processes agree on them.
 
 mod adapters;
+mod backup;
+mod check;
 mod claims;
 mod datasets;
 mod error;
@@ -27,6 +29,8 @@ mod tests;
 
 pub use crate::access::Principal;
 pub use adapters::{AdapterFiles, AdapterName, AdapterRow};
+pub use backup::{back_up, restore};
+pub use check::StoreCheck;
 pub use claims::{ClaimId, ClaimedJob, LostClaim};
 pub use datasets::{DatasetKey, DatasetRow, DatasetState};
 pub use error::StoreError;

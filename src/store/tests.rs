@@ -1,6 +1,7 @@
 //! The same tests on every kind of store.
 
 mod adapters;
+mod backups;
 mod damage;
 mod datasets;
 mod jobs;

@@ -106,7 +106,8 @@ async fn what_is_damaged_is_neither_scored_nor_served() {
     assert_eq!(dataset.status, 201);
     let audit = json!({ "dataset": dataset.json()["id"], "methods": ["loss"] });
     let sound = app.audit(&audit).await.ok();
-    let (id, internal) = (sound["id"].as_str().unwrap(), "the service failed; its log says why");
+    let (id, internal) =
+        (sound["id"].as_str().unwrap(), "the service failed; its log has more under the id of this request");
     let damaged = "what the store has of the job is damaged; the service's log names it";
     // Without its seal, as of an old version, the block differs from the dataset's id; then the block is not that of its seal.
     for change in ["seal = NULL, content = REPLACE(content, 'Sample 7 ', 'Sample 8 ')", "seal = 'another'"] {
