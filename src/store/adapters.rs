@@ -79,13 +79,12 @@ impl Store {
 
     /// Deletes an adapter that is whole; whether there was one.
     pub async fn delete_adapter(&self, name: &AdapterName) -> Result<bool, StoreError> {
-        let statement = "DELETE FROM adapters WHERE model = $1 AND name = $2 AND ready = 1";
-        let query = sqlx::query(statement).bind(&*name.model).bind(&*name.name);
-        let deleted = query.execute(&self.pool).await?.rows_affected() > 0;
-        if deleted {
-            self.forget_deleted().await?;
-        }
-        Ok(deleted)
+        let delete = async || {
+            let statement = "DELETE FROM adapters WHERE model = $1 AND name = $2 AND ready = 1";
+            let query = sqlx::query(statement).bind(&*name.model).bind(&*name.name);
+            Ok(query.execute(&self.pool).await?.rows_affected() > 0)
+        };
+        self.delete(|_| delete()).await
     }
 }
 

@@ -155,8 +155,7 @@ impl Store {
 
     /// Drops a dataset and its samples, complete or not.
     pub async fn drop_dataset(&self, key: DatasetKey) -> Result<(), StoreError> {
-        sqlx::query("DELETE FROM datasets WHERE dataset = $1").bind(key.to_string()).execute(&self.pool).await?;
-        self.forget_deleted().await
+        self.delete_dataset(key).await.map(|_| ())
     }
 
     /// Drops what nobody completes: uploads that have not grown for so long, or of any age, and samples of jobs that were never queued.
@@ -164,8 +163,8 @@ impl Store {
         let statement = "DELETE FROM datasets WHERE ($1 IS NULL OR touched_at < {now} - $1) AND (state = 'uploading' \
                          OR (state = 'inline' AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset)))";
         let idle = idle.map(microseconds);
-        let dropped = sqlx::query(self.dialect.sql(statement)).bind(idle).execute(&self.pool).await?.rows_affected();
-        if dropped > 0 { self.forget_deleted().await } else { Ok(()) }
+        let drop = || sqlx::query(self.dialect.sql(statement)).bind(idle).execute(&self.pool);
+        self.delete(async |_| Ok(drop().await?)).await.map(|_| ())
     }
 
     /// The dataset of an id, as a client sees it: its own, or else another's.
@@ -241,21 +240,37 @@ impl Store {
 
     /// Deletes a dataset that no unfinished job uses; whether it could.
     pub async fn delete_dataset(&self, key: DatasetKey) -> Result<bool, StoreError> {
+        self.delete(|in_pieces| self.try_to_delete_dataset(key, in_pieces)).await
+    }
+
+    async fn try_to_delete_dataset(&self, key: DatasetKey, in_pieces: bool) -> Result<bool, StoreError> {
+        if in_pieces {
+            self.delete_blocks_of_dataset(key).await?;
+        }
         let statement = "DELETE FROM datasets WHERE dataset = $1 AND NOT EXISTS \
                          (SELECT 1 FROM jobs WHERE jobs.dataset = $1 AND status IN ('queued', 'running'))";
         let deleted = sqlx::query(statement).bind(key.to_string()).execute(&self.pool).await?.rows_affected();
-        if deleted > 0 {
-            self.forget_deleted().await?;
-        }
         Ok(deleted > 0)
+    }
+
+    /// Deletes the blocks of a dataset that no unfinished job uses. It is incomplete from then on, so that nobody reads it.
+    pub(super) async fn delete_blocks_of_dataset(&self, key: DatasetKey) -> Result<(), StoreError> {
+        let statement = "UPDATE datasets SET state = 'uploading' WHERE dataset = $1 AND NOT EXISTS \
+                         (SELECT 1 FROM jobs WHERE jobs.dataset = $1 AND status IN ('queued', 'running'))";
+        sqlx::query(statement).bind(key.to_string()).execute(&self.pool).await?;
+        let statement = "DELETE FROM samples WHERE dataset = (SELECT dataset FROM datasets WHERE dataset = $1 AND state = 'uploading') \
+                         AND block = (SELECT MIN(block) FROM samples WHERE dataset = $1)";
+        self.delete_blocks(statement, &key.to_string()).await
     }
 
     /// Deletes the texts that are not to be retained: those of datasets that an audit has used and no unfinished one needs.
     pub async fn drop_unretained(&self) -> Result<(), StoreError> {
-        let mut transaction = self.pool.begin().await?;
-        let dropped = drop_unretained(&mut transaction).await?;
-        transaction.commit().await?;
-        if dropped { self.forget_deleted().await } else { Ok(()) }
+        let drop = async || {
+            let mut transaction = self.pool.begin().await?;
+            drop_unretained(&mut transaction).await?;
+            Ok(transaction.commit().await?)
+        };
+        self.delete(|_| drop()).await
     }
 }
 

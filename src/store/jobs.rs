@@ -173,6 +173,13 @@ impl Store {
 
     /// Deletes a job that has ended, with its results, and with its samples where they are its own. Whether there was one.
     pub async fn delete_job(&self, id: Uuid) -> Result<bool, StoreError> {
+        self.delete(|in_pieces| self.try_to_delete_job(id, in_pieces)).await
+    }
+
+    async fn try_to_delete_job(&self, id: Uuid, in_pieces: bool) -> Result<bool, StoreError> {
+        if in_pieces {
+            self.delete_blocks_of_job(id).await?;
+        }
         let mut transaction = self.pool.begin().await?;
         let samples = "DELETE FROM datasets WHERE state = 'inline' AND dataset = \
                        (SELECT dataset FROM jobs WHERE id = $1 AND status NOT IN ('queued', 'running'))";
@@ -180,10 +187,20 @@ impl Store {
         let job = "DELETE FROM jobs WHERE id = $1 AND status NOT IN ('queued', 'running')";
         let deleted = sqlx::query(job).bind(id.to_string()).execute(&mut *transaction).await?.rows_affected();
         transaction.commit().await?;
-        if deleted > 0 {
-            self.forget_deleted().await?;
-        }
         Ok(deleted > 0)
+    }
+
+    /// Deletes the samples and scores of a job that has ended. If it is cut off, the scores that are missing are named as damage.
+    async fn delete_blocks_of_job(&self, id: Uuid) -> Result<(), StoreError> {
+        let statement = "SELECT datasets.dataset AS dataset FROM datasets JOIN jobs ON jobs.dataset = datasets.dataset \
+                         WHERE jobs.id = $1 AND datasets.state = 'inline' AND jobs.status NOT IN ('queued', 'running')";
+        let row = sqlx::query(statement).bind(id.to_string()).fetch_optional(&self.readers).await?;
+        if let Some(row) = row {
+            self.delete_blocks_of_dataset(uuid(&row, "dataset")?).await?;
+        }
+        let statement = "DELETE FROM scores WHERE job = (SELECT id FROM jobs WHERE id = $1 AND status NOT IN ('queued', 'running')) \
+                         AND block = (SELECT MIN(block) FROM scores WHERE job = $1)";
+        self.delete_blocks(statement, &id.to_string()).await
     }
 
     /// Deletes the jobs that ended longer ago than this; how many there were.

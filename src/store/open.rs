@@ -2,6 +2,7 @@
 
 use super::error::StoreError;
 use super::files::{beside, create, file_error, lock};
+use super::reserve::Reserve;
 use super::schema::{Dialect, NEWEST, migrator};
 use crate::config::StoreUrl;
 use sqlx::any::AnyPoolOptions;
@@ -39,6 +40,8 @@ pub struct Store {
     pub(super) dialect: Dialect,
     /// True if it outlives the process.
     durable: bool,
+    /// Room for deletions on the disk of a file.
+    pub(super) reserve: Option<Reserve>,
     /// Held as long as this process uses the file.
     _lock: Option<Arc<File>>,
 }
@@ -79,7 +82,9 @@ impl Store {
                 let url = sqlite_url(path);
                 let store = Self::connect(&url, Dialect::Sqlite).await?;
                 let readers = pool_options(READERS, READER_SETTINGS).connect_lazy(&url)?;
-                Self { readers, _lock: Some(Arc::new(lock)), ..store }
+                let reserve = Reserve::new(path);
+                reserve.hold().await;
+                Self { readers, reserve: Some(reserve), _lock: Some(Arc::new(lock)), ..store }
             }
             Some(StoreUrl::Postgres(url)) => Self::connect(url, Dialect::Postgres).await?,
         };
@@ -107,7 +112,7 @@ impl Store {
         sqlx::any::install_default_drivers();
         AnyConnection::connect(&url).await.map_err(connect_error)?.close().await?;
         let pool = pool_options(1, settings).connect(&url).await.map_err(connect_error)?;
-        let store = Self { readers: pool.clone(), pool, dialect, durable: true, _lock: None };
+        let store = Self { readers: pool.clone(), pool, dialect, durable: true, reserve: None, _lock: None };
         match store.version().await? {
             newer if newer > NEWEST => Err(StoreError::OtherVersion(newer)),
             _ => Ok(store),
@@ -171,7 +176,7 @@ impl Store {
             }
         };
         let pool = pool.map_err(connect_error)?;
-        Ok(Self { readers: pool.clone(), pool, dialect, durable: false, _lock: None })
+        Ok(Self { readers: pool.clone(), pool, dialect, durable: false, reserve: None, _lock: None })
     }
 
     /// Writes over what was deleted, as far as the database leaves that to its clients.

@@ -115,8 +115,8 @@ async fn what_is_damaged_is_neither_scored_nor_served() {
         let failed = app.audit(&audit).await.ok();
         assert_eq!((&failed["status"], &failed["error"]["detail"]), (&json!("failed"), &json!(damaged)), "{failed}");
     }
-    assert_eq!(app.get(&format!("/v1/audits/{id}")).await.ok()["report"], sound["report"]);
-    store.execute("UPDATE results SET report = REPLACE(report, '\"samples\":600', '\"samples\":601')").await.unwrap();
+    assert_eq!(app.get(&format!("/v1/audits/{id}")).await.ok()["results"], sound["results"]);
+    store.execute("UPDATE results SET report = REPLACE(report, '600', '601')").await.unwrap();
     assert_eq!(app.get(&format!("/v1/audits/{id}")).await.problem(500)["detail"], internal);
     store.execute("UPDATE jobs SET done = done - 1").await.unwrap();
     assert_eq!(app.get("/v1/audits").await.problem(500)["detail"], internal);
