@@ -6,7 +6,7 @@ use super::run_folder::RunFolder;
 use super::runtime::block_on;
 use super::{
     audit, canary, count_tokens, dataset, finetune, key, membership_test, memorization, methods, record, request,
-    score, serve, texts,
+    score, serve, store, texts,
 };
 use crate::api::{self, JobKinds};
 use crate::samples;
@@ -63,6 +63,8 @@ enum Command {
     Key(key::KeyArgs),
     /// Check the access record of a service.
     Record(record::RecordArgs),
+    /// Check, save and restore the store of a service.
+    Store(store::StoreArgs),
     /// Print the OpenAPI document.
     Openapi,
     /// Print the rows of a Parquet file within bounds of memory and time, as the service reads uploads.
@@ -191,6 +193,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Canary(args) => block_on(canary::run(args, config)),
         Command::Key(args) => key::run(args, config),
         Command::Record(args) => record::run(args),
+        Command::Store(args) => store::run(&args, config),
         Command::ParquetRows { file } => Ok(samples::print_parquet_rows(&file)?),
         Command::Openapi => {
             Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document(&JobKinds::all()))?)?)

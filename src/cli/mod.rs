@@ -1,5 +1,5 @@
 //! The command line: `serve` (the default), `score`, `audit`, `plan`, `test`, `canary`, `dataset`, `texts`, `count-tokens`, `finetune`,
-//! `memorization`, `methods`, `key`, `openapi`.
+//! `memorization`, `methods`, `key`, `store`, `openapi`.
 //! Results go to stdout, all else to stderr.
 
 mod audit;
@@ -38,6 +38,7 @@ mod score_tally;
 mod scoring_args;
 mod serve;
 mod source;
+mod store;
 mod test_input;
 mod test_table;
 mod text_table;

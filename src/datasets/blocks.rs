@@ -4,7 +4,7 @@ use super::DatasetError;
 use super::sample::Sample;
 use super::totals::{SampleTotals, TotalsCounter};
 use crate::retry::until_final;
-use crate::store::{ClaimedJob, DatasetKey, DatasetRow, Store, StoreError};
+use crate::store::{ClaimedJob, ContentCheck, DatasetKey, DatasetRow, Store, StoreError};
 use futures::stream::{self, Stream, TryStreamExt};
 use mia::texts::sha256_address;
 use sha2::{Digest, Sha256};
@@ -27,6 +27,8 @@ pub enum SampleBlocks {
         is_named: bool,
         /// True if the texts stay when the job has ended.
         retain: bool,
+        /// The address of the content, if it is known.
+        digest: Option<String>,
     },
 }
 
@@ -63,16 +65,22 @@ impl SampleBlocks {
     /// # Errors
     /// [`StoreError`], where that would not pass.
     pub async fn of_job(store: &Store, job: &ClaimedJob) -> Result<Option<Self>, StoreError> {
-        let Some(key) = job.dataset else { return Ok(None) };
-        let dataset = until_final(StoreError::is_retryable, || store.dataset_of_job(key)).await?;
+        let dataset = until_final(StoreError::is_retryable, || store.dataset_of(job.id)).await?;
         Ok(dataset.and_then(|dataset| Self::stored(store, &dataset)))
     }
 
     /// Returns the samples of a dataset; `None` if its texts were deleted.
     #[must_use]
     pub fn stored(store: &Store, dataset: &DatasetRow) -> Option<Self> {
-        let &DatasetRow { key, retain, has_texts, ref id, .. } = dataset;
-        has_texts.then(|| Self::Stored { store: store.clone(), dataset: key, is_named: id.is_some(), retain })
+        let DatasetRow { key, retain, id, digest, .. } = dataset;
+        let stored = || Self::Stored {
+            store: store.clone(),
+            dataset: *key,
+            is_named: id.is_some(),
+            retain: *retain,
+            digest: digest.clone(),
+        };
+        dataset.has_texts.then(stored)
     }
 
     /// Returns the key of the dataset that the samples are of; `None` if they came with a job.
@@ -93,10 +101,18 @@ impl SampleBlocks {
         }
     }
 
-    /// All samples in order, each with its place from 0.
+    /// Returns all samples in order, each with its place from 0. Stored ones that are not those of the dataset or job any more end in
+    /// [`StoreError::Damaged`].
     pub fn samples(&self) -> impl Stream<Item = Result<(usize, Sample), StoreError>> + '_ {
-        let blocks = stream::try_unfold(0, move |block| async move {
-            Ok::<_, StoreError>(self.block(block).await?.map(|samples| (samples, block + 1)))
+        let digest = match self {
+            Self::Memory(_) => None,
+            Self::Stored { digest, .. } => digest.clone(),
+        };
+        let blocks = stream::try_unfold((0, ContentCheck::new(digest)), move |(block, mut check)| async move {
+            match self.block(block, &mut check).await? {
+                Some(samples) => Ok(Some((samples, (block + 1, check)))),
+                None => check.finish().map(|()| None),
+            }
         });
         let samples = blocks.map_ok(|samples| stream::iter(samples.into_iter().map(Ok))).try_flatten();
         let mut next = 0;
@@ -106,12 +122,14 @@ impl SampleBlocks {
         })
     }
 
-    /// The samples of one block; none after the last. A store that does not answer is waited for.
-    async fn block(&self, block: usize) -> Result<Option<Vec<Sample>>, StoreError> {
+    /// Returns the samples of one block, or `None` after the last, and adds what is stored to `check`. A store that does not answer is
+    /// waited for.
+    async fn block(&self, block: usize, check: &mut ContentCheck) -> Result<Option<Vec<Sample>>, StoreError> {
         match self {
             Self::Memory(samples) => Ok(samples.chunks(BLOCK_SAMPLES).nth(block).map(<[Sample]>::to_vec)),
             Self::Stored { store, dataset, .. } => {
                 let content = until_final(StoreError::is_retryable, || store.sample_block(*dataset, block)).await?;
+                content.iter().for_each(|content| check.add(content));
                 content.map(|content| parse(&content)).transpose()
             }
         }

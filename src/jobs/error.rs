@@ -165,6 +165,10 @@ impl From<StoreError> for JobFailure {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Full => Self::told(FailureKind::StoreFull, &error),
+            StoreError::Damaged(_) => {
+                let detail = "what the store has of the job is damaged; the service's log names it";
+                Self::recorded(FailureRecord::told(FailureKind::Internal, &detail), &error)
+            }
             error => Self::kept_back(FailureKind::StoreFailed, "store", &error),
         }
     }

@@ -64,7 +64,7 @@ impl<K: JobKind> Jobs<K> {
 
     async fn delete_old(&self) -> Result<(), StoreError> {
         let store = self.store();
-        store.drop_abandoned(IDLE).await?;
+        store.drop_abandoned(Some(IDLE)).await?;
         store.drop_unretained().await?;
         if let Some(age) = self.settings().retention {
             let deleted = store.delete_ended_before(age).await?;

@@ -3,6 +3,8 @@
 use super::error::{StoreError, uuid};
 use super::open::Store;
 use super::schema::Dialect;
+use super::seal::{check_seal, seal};
+use sqlx::any::AnyRow;
 use sqlx::{Any, Row, Transaction};
 use uuid::Uuid;
 
@@ -38,22 +40,25 @@ pub struct AdapterFiles {
 impl Store {
     /// All adapters that are whole, oldest first.
     pub async fn adapters(&self) -> Result<Vec<AdapterRow>, StoreError> {
-        let statement = "SELECT adapter, model, name, base_digest FROM adapters WHERE ready = 1 ORDER BY adapter";
-        let rows = sqlx::query(statement).fetch_all(&self.pool).await?;
-        let adapter = |row| {
-            let name = AdapterName { model: Row::try_get(row, "model")?, name: Row::try_get(row, "name")? };
-            Ok(AdapterRow { id: uuid(row, "adapter")?, name, base_digest: Row::try_get(row, "base_digest")? })
-        };
-        rows.iter().map(adapter).collect()
+        let statement = "SELECT * FROM adapters WHERE ready = 1 ORDER BY adapter";
+        let rows = sqlx::query(statement).fetch_all(&self.readers).await?;
+        rows.iter().map(adapter_row).collect()
     }
 
     /// Returns the files of an adapter, with their names; empty if it is gone.
     pub async fn adapter_files(&self, id: Uuid) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        let statement = "SELECT file, content FROM adapter_blocks WHERE adapter = $1 ORDER BY file, block";
-        let rows = sqlx::query(statement).bind(id.to_string()).fetch_all(&self.pool).await?;
+        let statement = "SELECT file, block, content, blocks, adapter_blocks.seal AS seal FROM adapters JOIN adapter_blocks \
+                         ON adapter_blocks.adapter = adapters.adapter WHERE adapters.adapter = $1 ORDER BY file, block";
+        let rows = sqlx::query(statement).bind(id.to_string()).fetch_all(&self.readers).await?;
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
         for row in &rows {
             let (name, content): (String, Vec<u8>) = (row.try_get("file")?, row.try_get("content")?);
+            let (block, blocks): (i64, Option<i64>) = (row.try_get("block")?, row.try_get("blocks")?);
+            let subject = format_args!("block {block} of the file {name:?} of the adapter {id}");
+            check_seal(row, "seal", &block_seal(id, &name, block, blocks, &content)?, subject)?;
+            if blocks.is_some_and(|blocks| usize::try_from(blocks) != Ok(rows.len())) {
+                return Err(StoreError::Damaged(format!("the adapter {id} has {} of its blocks", rows.len())));
+            }
             match files.last_mut() {
                 Some((last, whole)) if *last == name => whole.extend(content),
                 _ => files.push((name, content)),
@@ -69,18 +74,17 @@ impl Store {
         // No id has a character that JSON writes otherwise.
         let quoted = format!("\"{model}\"");
         let query = sqlx::query(self.dialect.sql(statement)).bind(model).bind(quoted);
-        Ok(query.fetch_optional(&self.pool).await?.is_some())
+        Ok(query.fetch_optional(&self.readers).await?.is_some())
     }
 
     /// Deletes an adapter that is whole; whether there was one.
     pub async fn delete_adapter(&self, name: &AdapterName) -> Result<bool, StoreError> {
-        let statement = "DELETE FROM adapters WHERE model = $1 AND name = $2 AND ready = 1";
-        let query = sqlx::query(statement).bind(&*name.model).bind(&*name.name);
-        let deleted = query.execute(&self.pool).await?.rows_affected() > 0;
-        if deleted {
-            self.forget_deleted().await?;
-        }
-        Ok(deleted)
+        let delete = async || {
+            let statement = "DELETE FROM adapters WHERE model = $1 AND name = $2 AND ready = 1";
+            let query = sqlx::query(statement).bind(&*name.model).bind(&*name.name);
+            Ok(query.execute(&self.pool).await?.rows_affected() > 0)
+        };
+        self.delete(|_| delete()).await
     }
 }
 
@@ -106,17 +110,50 @@ pub(super) async fn write_adapter(
     adapter: &AdapterFiles,
     dialect: Dialect,
 ) -> Result<(), StoreError> {
-    let statement = "UPDATE adapters SET ready = 1, base_digest = $2, created_at = {now} WHERE adapter = $1";
-    let query = sqlx::query(dialect.sql(statement)).bind(job.to_string()).bind(&*adapter.base_digest);
-    if query.execute(&mut **transaction).await?.rows_affected() == 0 {
+    let blocks = adapter.files.iter().map(|(_, content)| content.len().div_ceil(BLOCK)).sum::<usize>();
+    let blocks = i64::try_from(blocks).ok();
+    let statement = "UPDATE adapters SET ready = 1, base_digest = $2, blocks = $3, created_at = {now} WHERE adapter = $1 RETURNING *";
+    let query = sqlx::query(dialect.sql(statement)).bind(job.to_string()).bind(&*adapter.base_digest).bind(blocks);
+    let Some(row) = query.fetch_all(&mut **transaction).await?.pop() else {
         return Err(StoreError::Damaged(format!("the adapter of job {job} has no name")));
-    }
+    };
+    let query = sqlx::query("UPDATE adapters SET seal = $2 WHERE adapter = $1").bind(job.to_string());
+    query.bind(adapter_seal(&row)?).execute(&mut **transaction).await?;
     for (name, content) in &adapter.files {
         for (block, content) in (0_i64..).zip(content.chunks(BLOCK)) {
-            let statement = "INSERT INTO adapter_blocks (adapter, file, block, content) VALUES ($1, $2, $3, $4)";
-            let query = sqlx::query(statement).bind(job.to_string()).bind(&**name).bind(block).bind(content.to_vec());
-            query.execute(&mut **transaction).await?;
+            sqlx::query("INSERT INTO adapter_blocks (adapter, file, block, content, seal) VALUES ($1, $2, $3, $4, $5)")
+                .bind(job.to_string())
+                .bind(&**name)
+                .bind(block)
+                .bind(content.to_vec())
+                .bind(block_seal(job, name, block, blocks, content)?)
+                .execute(&mut **transaction)
+                .await?;
         }
     }
     Ok(())
+}
+
+/// Reads an adapter; the tables must be those of now.
+pub(super) fn adapter_row(row: &AnyRow) -> Result<AdapterRow, StoreError> {
+    let id = uuid(row, "adapter")?;
+    check_seal(row, "seal", &adapter_seal(row)?, format_args!("the adapter {id}"))?;
+    let name = AdapterName { model: row.try_get("model")?, name: row.try_get("name")? };
+    Ok(AdapterRow { id, name, base_digest: row.try_get("base_digest")? })
+}
+
+fn adapter_seal(row: &AnyRow) -> Result<String, StoreError> {
+    let text = |column| row.try_get::<String, _>(column);
+    let numbers: (i64, Option<i64>) = (row.try_get("ready")?, row.try_get("blocks")?);
+    seal(&(text("adapter")?, text("model")?, text("name")?, numbers), text("base_digest")?)
+}
+
+fn block_seal(
+    adapter: Uuid,
+    file: &str,
+    block: i64,
+    blocks: Option<i64>,
+    content: &[u8],
+) -> Result<String, StoreError> {
+    seal(&(adapter.to_string(), file, block, blocks), content)
 }

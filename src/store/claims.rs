@@ -1,12 +1,12 @@
 //! Which process runs a job, and how the job ended. A claim counts the attempt and sets a lease; who does not renew it in time
 //! has lost it.
 
-use super::adapters::{AdapterFiles, write_adapter};
-use super::datasets::drop_unretained;
 use super::error::{StoreError, count, duration, microseconds, uuid};
-use super::jobs::JobStatus;
+use super::job_row::{JobRow, job_row, seal_ends};
 use super::open::Store;
-use sqlx::Row;
+use sqlx::any::AnyArguments;
+use sqlx::query::Query;
+use sqlx::{Any, Row};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -55,7 +55,7 @@ impl Store {
              AND others.status = 'running' AND others.lease_until >= {now}), \
              (SELECT COALESCE(MAX(others.started_at), 0) FROM jobs AS others WHERE others.kind = jobs.kind \
              AND others.owner = jobs.owner), id LIMIT 1 {skip_locked}) \
-             RETURNING id, owner, summary, request, dataset, attempts, numerics, deadline - {now} AS time_left";
+             RETURNING *, deadline - {now} AS time_left";
         let row = sqlx::query(self.dialect.sql(statement))
             .bind(claim.to_string())
             .bind(microseconds(lease))
@@ -68,11 +68,12 @@ impl Store {
         let claimed = row.map(|row| {
             let dataset = row.try_get::<Option<String>, _>("dataset")?;
             let dataset = dataset.map(|text| text.parse::<Uuid>()).transpose();
+            let JobRow { id, owner, summary, .. } = job_row(&row)?;
             Ok(ClaimedJob {
-                id: uuid(&row, "id")?,
+                id,
                 claim,
-                owner: row.try_get("owner")?,
-                summary: row.try_get("summary")?,
+                owner,
+                summary,
                 request: row.try_get("request")?,
                 dataset: dataset.map_err(|error| StoreError::Damaged(error.to_string()))?,
                 attempts: count(&row, "attempts")?,
@@ -151,14 +152,9 @@ impl Store {
         self.end_cancelled().await?;
         let statement = "UPDATE jobs SET status = 'failed', failure = $1, finished_at = {now}, claim = NULL, \
                          revision = revision + 1 WHERE status = 'running' AND lease_until < {now} AND attempts >= $2 AND kind = $3 \
-                         RETURNING id";
-        let rows = sqlx::query(self.dialect.sql(statement))
-            .bind(failure)
-            .bind(i64::try_from(most_attempts).unwrap_or(i64::MAX))
-            .bind(kind)
-            .fetch_all(&self.pool)
-            .await?;
-        rows.iter().map(|row| uuid(row, "id")).collect()
+                         RETURNING *";
+        let query = sqlx::query(self.dialect.sql(statement)).bind(failure);
+        self.end_all(query.bind(i64::try_from(most_attempts).unwrap_or(i64::MAX)).bind(kind)).await
     }
 
     /// Cuts leases that reach further than a lease ever does, as after the clock was set back: who renews one keeps it, and the
@@ -175,138 +171,28 @@ impl Store {
     pub async fn end_overdue(&self, kind: &str, failure: &str) -> Result<Vec<Uuid>, StoreError> {
         let statement = "UPDATE jobs SET status = 'failed', failure = $1, finished_at = {now}, claim = NULL, revision = revision + 1 \
                          WHERE status IN ('queued', 'running') AND cancel = 0 AND deadline <= {now} \
-                         AND (status = 'queued' OR lease_until < {now}) AND kind = $2 RETURNING id";
-        let rows = sqlx::query(self.dialect.sql(statement)).bind(failure).bind(kind).fetch_all(&self.pool).await?;
-        rows.iter().map(|row| uuid(row, "id")).collect()
+                         AND (status = 'queued' OR lease_until < {now}) AND kind = $2 RETURNING *";
+        self.end_all(sqlx::query(self.dialect.sql(statement)).bind(failure).bind(kind)).await
     }
 
     async fn end_cancelled(&self) -> Result<(), StoreError> {
         let statement = "UPDATE jobs SET status = 'cancelled', finished_at = {now}, claim = NULL, revision = revision + 1 \
-                         WHERE cancel = 1 AND (status = 'queued' OR (status = 'running' AND lease_until < {now}))";
-        sqlx::query(self.dialect.sql(statement)).execute(&self.pool).await?;
-        Ok(())
+                         WHERE cancel = 1 AND (status = 'queued' OR (status = 'running' AND lease_until < {now})) RETURNING *";
+        self.end_all(sqlx::query(self.dialect.sql(statement))).await.map(|_| ())
     }
 
-    /// Ends all leases: a file has one process, so what it did not finish before, nobody runs.
-    pub(super) async fn expire_leases(&self) -> Result<(), StoreError> {
-        sqlx::query("UPDATE jobs SET lease_until = 0 WHERE status = 'running'").execute(&self.pool).await?;
-        Ok(())
-    }
-}
-
-/// Scores of some samples, as text.
-pub type ScoreBlock = String;
-
-/// Output of a job that succeeds.
-#[derive(Clone, Debug, Default)]
-pub struct JobOutput {
-    /// Its report, as JSON.
-    pub report: String,
-    /// Header common to its scores, as JSON.
-    pub header: String,
-    pub scores: Vec<ScoreBlock>,
-    /// The adapter that it made, under the name that it was submitted with.
-    pub adapter: Option<AdapterFiles>,
-    /// Tokens that ran; for the log.
-    pub tokens: usize,
-}
-
-#[derive(Clone, Debug)]
-pub enum JobEnd {
-    Succeeded(JobOutput),
-    /// For this reason, as JSON.
-    Failed(String),
-    Cancelled,
-}
-
-impl JobEnd {
-    #[must_use]
-    pub fn status(&self) -> JobStatus {
-        match self {
-            Self::Succeeded(_) => JobStatus::Succeeded,
-            Self::Failed(_) => JobStatus::Failed,
-            Self::Cancelled => JobStatus::Cancelled,
-        }
-    }
-}
-
-impl Store {
-    /// Ends a job, with all that it leaves behind or with nothing.
-    ///
-    /// # Errors
-    /// [`StoreError`]; then nothing has changed.
-    pub async fn finish(
-        &self,
-        id: Uuid,
-        claim: ClaimId,
-        done: usize,
-        note: Option<&str>,
-        end: &JobEnd,
-    ) -> Result<Result<(), LostClaim>, StoreError> {
+    /// Executes a statement that ends jobs and returns their rows; their ids.
+    async fn end_all(&self, statement: Query<'_, Any, AnyArguments>) -> Result<Vec<Uuid>, StoreError> {
         let mut transaction = self.pool.begin().await?;
-        let statement = "UPDATE jobs SET status = $3, failure = $4, done = $5, note = $6, finished_at = {now}, claim = NULL, \
-                         revision = revision + 1 WHERE id = $1 AND claim = $2 AND status = 'running'";
-        let failure = if let JobEnd::Failed(failure) = end { Some(failure.as_str()) } else { None };
-        let changed = sqlx::query(self.dialect.sql(statement))
-            .bind(id.to_string())
-            .bind(claim.to_string())
-            .bind(end.status().name())
-            .bind(failure)
-            .bind(i64::try_from(done).unwrap_or(i64::MAX))
-            .bind(note)
-            .execute(&mut *transaction)
-            .await?
-            .rows_affected();
-        if changed == 0 {
-            transaction.rollback().await?;
-            return Ok(Err(LostClaim));
-        }
-        if let JobEnd::Succeeded(JobOutput { report, header, scores, adapter, .. }) = end {
-            let statement = "INSERT INTO results (job, report, header) VALUES ($1, $2, $3)";
-            sqlx::query(statement)
-                .bind(id.to_string())
-                .bind(&**report)
-                .bind(&**header)
-                .execute(&mut *transaction)
-                .await?;
-            for (block, content) in (0_i64..).zip(scores) {
-                let statement = "INSERT INTO scores (job, block, content) VALUES ($1, $2, $3)";
-                let query = sqlx::query(statement).bind(id.to_string()).bind(block).bind(&**content);
-                query.execute(&mut *transaction).await?;
-            }
-            if let Some(adapter) = adapter {
-                write_adapter(&mut transaction, id, adapter, self.dialect).await?;
-            }
-        }
-        let dropped = drop_unretained(&mut transaction).await?;
+        let ended = statement.fetch_all(&mut *transaction).await?;
+        seal_ends(&mut transaction, &ended).await?;
         transaction.commit().await?;
-        if dropped && let Err(error) = self.forget_deleted().await {
-            tracing::warn!(%error, "texts that are deleted are not written over now");
-        }
-        Ok(Ok(()))
+        ended.iter().map(|row| uuid(row, "id")).collect()
     }
 
-    /// The report of a job, as JSON; none until it has succeeded.
-    pub async fn report(&self, id: Uuid) -> Result<Option<String>, StoreError> {
-        self.result(id, "report").await
-    }
-
-    /// Returns the header common to the scores of a job, as JSON; `None` until it has succeeded.
-    pub async fn score_header(&self, id: Uuid) -> Result<Option<String>, StoreError> {
-        self.result(id, "header").await
-    }
-
-    async fn result(&self, id: Uuid, column: &'static str) -> Result<Option<String>, StoreError> {
-        let statement = "SELECT report, header FROM results WHERE job = $1";
-        let row = sqlx::query(statement).bind(id.to_string()).fetch_optional(&self.pool).await?;
-        Ok(row.map(|row| row.try_get(column)).transpose()?)
-    }
-
-    /// One block of the scores of a job; none after the last.
-    pub async fn score_block(&self, id: Uuid, block: usize) -> Result<Option<ScoreBlock>, StoreError> {
-        let statement = "SELECT content FROM scores WHERE job = $1 AND block = $2";
-        let block = i64::try_from(block).unwrap_or(i64::MAX);
-        let row = sqlx::query(statement).bind(id.to_string()).bind(block).fetch_optional(&self.pool).await?;
-        Ok(row.map(|row| row.try_get("content")).transpose()?)
+    /// Ends all leases and uploads: a file has one process, so what an earlier one did not finish, nobody does.
+    pub(super) async fn end_earlier_process(&self) -> Result<(), StoreError> {
+        sqlx::query("UPDATE jobs SET lease_until = 0 WHERE status = 'running'").execute(&self.pool).await?;
+        self.drop_abandoned(None).await
     }
 }

@@ -1,7 +1,8 @@
 //! Datasets: samples in blocks, written one after the other and readable once all are there.
 
-use super::error::{StoreError, count, time, uuid};
+use super::error::{StoreError, count, microseconds, time, uuid};
 use super::open::Store;
+use super::seal::{check_seal, seal};
 use crate::access::Principal;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row, Transaction};
@@ -29,6 +30,8 @@ pub struct DatasetRow {
     pub owner: String,
     /// The address of its content; none for the samples of a job.
     pub id: Option<String>,
+    /// The address of its content as its id or its job has it; none for jobs of old versions.
+    pub digest: Option<String>,
     /// Its description, as JSON.
     pub description: String,
     /// True if the texts are kept after an audit has used them.
@@ -49,7 +52,8 @@ impl DatasetRow {
     ) -> Result<Self, serde_json::Error> {
         let (key, description) = (DatasetKey::nil(), serde_json::to_string(description)?);
         let id = Some(id.to_owned());
-        Ok(Self { key, owner: String::new(), id, description, retain: false, has_texts: false, created_at })
+        let (owner, digest) = (String::new(), id.clone());
+        Ok(Self { key, owner, id, digest, description, retain: false, has_texts: false, created_at })
     }
 }
 
@@ -82,9 +86,14 @@ impl Store {
     /// Adds the block of this number, from 0, to a dataset that is not complete.
     pub async fn add_block(&self, key: DatasetKey, block: usize, content: &str) -> Result<(), StoreError> {
         let mut transaction = self.pool.begin().await?;
-        let statement = "INSERT INTO samples (dataset, block, content) VALUES ($1, $2, $3)";
-        let block = i64::try_from(block).unwrap_or(i64::MAX);
-        sqlx::query(statement).bind(key.to_string()).bind(block).bind(content).execute(&mut *transaction).await?;
+        let statement = "INSERT INTO samples (dataset, block, content, seal) VALUES ($1, $2, $3, $4)";
+        sqlx::query(statement)
+            .bind(key.to_string())
+            .bind(i64::try_from(block).unwrap_or(i64::MAX))
+            .bind(content)
+            .bind(seal(&(key.to_string(), block), content)?)
+            .execute(&mut *transaction)
+            .await?;
         let statement = "UPDATE datasets SET blocks = blocks + 1, touched_at = {now} WHERE dataset = $1";
         sqlx::query(self.dialect.sql(statement)).bind(key.to_string()).execute(&mut *transaction).await?;
         Ok(transaction.commit().await?)
@@ -128,31 +137,34 @@ impl Store {
             }
         }
         let state = if id.is_some() { DatasetState::Ready } else { DatasetState::Inline };
-        let statement = "UPDATE datasets SET address = $2, state = $3, description = $4 WHERE dataset = $1";
-        sqlx::query(statement)
+        let statement = "UPDATE datasets SET address = $2, state = $3, description = $4 WHERE dataset = $1 RETURNING *";
+        let completed = sqlx::query(statement)
             .bind(key.to_string())
             .bind(id)
             .bind(state.name())
             .bind(description)
-            .execute(&mut *transaction)
+            .fetch_all(&mut *transaction)
             .await?;
+        for row in &completed {
+            let query = sqlx::query("UPDATE datasets SET seal = $2 WHERE dataset = $1").bind(key.to_string());
+            query.bind(dataset_seal(row)?).execute(&mut *transaction).await?;
+        }
         transaction.commit().await?;
         Ok(key)
     }
 
     /// Drops a dataset and its samples, complete or not.
     pub async fn drop_dataset(&self, key: DatasetKey) -> Result<(), StoreError> {
-        sqlx::query("DELETE FROM datasets WHERE dataset = $1").bind(key.to_string()).execute(&self.pool).await?;
-        self.forget_deleted().await
+        self.delete_dataset(key).await.map(|_| ())
     }
 
-    /// Drops what nobody completes: uploads that have not grown for so long, and samples of jobs that were never queued.
-    pub async fn drop_abandoned(&self, idle: Duration) -> Result<(), StoreError> {
-        let statement = "DELETE FROM datasets WHERE touched_at < {now} - $1 AND (state = 'uploading' OR (state = 'inline' \
-                         AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset)))";
-        let idle = i64::try_from(idle.as_micros()).unwrap_or(i64::MAX);
-        let dropped = sqlx::query(self.dialect.sql(statement)).bind(idle).execute(&self.pool).await?.rows_affected();
-        if dropped > 0 { self.forget_deleted().await } else { Ok(()) }
+    /// Drops what nobody completes: uploads that have not grown for so long, or of any age, and samples of jobs that were never queued.
+    pub async fn drop_abandoned(&self, idle: Option<Duration>) -> Result<(), StoreError> {
+        let statement = "DELETE FROM datasets WHERE ($1 IS NULL OR touched_at < {now} - $1) AND (state = 'uploading' \
+                         OR (state = 'inline' AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset)))";
+        let idle = idle.map(microseconds);
+        let drop = || sqlx::query(self.dialect.sql(statement)).bind(idle).execute(&self.pool);
+        self.delete(async |_| Ok(drop().await?)).await.map(|_| ())
     }
 
     /// The dataset of an id, as a client sees it: its own, or else another's.
@@ -164,23 +176,21 @@ impl Store {
         let statement = "SELECT * FROM datasets WHERE address = $1 AND state = 'ready' AND ($3 IS NULL OR owner = $3) \
                          ORDER BY CASE WHEN owner = $2 THEN 0 ELSE 1 END, dataset LIMIT 1";
         let query = sqlx::query(statement).bind(id).bind(client.name()).bind(client.restriction());
-        let row = query.fetch_optional(&self.pool).await?;
-        row.as_ref().map(dataset_row).transpose()
-    }
-
-    /// The complete dataset under a key.
-    pub async fn dataset_of_job(&self, key: DatasetKey) -> Result<Option<DatasetRow>, StoreError> {
-        let statement = "SELECT * FROM datasets WHERE dataset = $1 AND state <> 'uploading'";
-        let row = sqlx::query(statement).bind(key.to_string()).fetch_optional(&self.pool).await?;
+        let row = query.fetch_optional(&self.readers).await?;
         row.as_ref().map(dataset_row).transpose()
     }
 
     /// The dataset of a job, as long as it is there.
     pub async fn dataset_of(&self, job: Uuid) -> Result<Option<DatasetRow>, StoreError> {
-        let statement =
-            "SELECT datasets.* FROM datasets JOIN jobs ON jobs.dataset = datasets.dataset WHERE jobs.id = $1";
-        let row = sqlx::query(statement).bind(job.to_string()).fetch_optional(&self.pool).await?;
-        row.as_ref().map(dataset_row).transpose()
+        let statement = "SELECT datasets.*, jobs.texts AS digest FROM datasets JOIN jobs ON jobs.dataset = datasets.dataset \
+                         WHERE jobs.id = $1 AND state <> 'uploading'";
+        let row = sqlx::query(statement).bind(job.to_string()).fetch_optional(&self.readers).await?;
+        let Some(row) = row else { return Ok(None) };
+        let (dataset, digest) = (dataset_row(&row)?, row.try_get::<Option<String>, _>("digest")?);
+        if digest.is_some() && dataset.id.is_some() && digest != dataset.id {
+            return Err(StoreError::Damaged(format!("the job {job} has other texts than its dataset {}", dataset.key)));
+        }
+        Ok(Some(DatasetRow { digest: digest.or(dataset.digest), ..dataset }))
     }
 
     /// The datasets with an id that a client sees, newest first; only those older than `after`.
@@ -196,44 +206,71 @@ impl Store {
             .bind(after.map(|key| key.to_string()))
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
             .bind(client.restriction())
-            .fetch_all(&self.pool)
+            .fetch_all(&self.readers)
             .await?;
         rows.iter().map(dataset_row).collect()
     }
 
     /// One block of samples; none after the last.
     pub async fn sample_block(&self, key: DatasetKey, block: usize) -> Result<Option<String>, StoreError> {
-        let statement = "SELECT blocks, texts, content FROM datasets LEFT JOIN samples \
+        let statement = "SELECT blocks, texts, content, samples.seal AS seal FROM datasets LEFT JOIN samples \
                          ON samples.dataset = datasets.dataset AND block = $2 WHERE datasets.dataset = $1";
         let number = i64::try_from(block).unwrap_or(i64::MAX);
-        let row = sqlx::query(statement).bind(key.to_string()).bind(number).fetch_optional(&self.pool).await?;
+        let row = sqlx::query(statement).bind(key.to_string()).bind(number).fetch_optional(&self.readers).await?;
         let Some(row) = row else { return Ok(None) };
         let content: Option<String> = row.try_get("content")?;
         // Of one without texts nothing is there.
         let blocks = if count(&row, "texts")? > 0 { count(&row, "blocks")? } else { 0 };
-        if content.is_none() && block < blocks {
-            return Err(StoreError::Damaged(format!("block {block} of {blocks} of the dataset {key} is missing")));
+        match &content {
+            Some(content) => {
+                check_seal(
+                    &row,
+                    "seal",
+                    &seal(&(key.to_string(), block), content)?,
+                    format_args!("block {block} of the dataset {key}"),
+                )?;
+            }
+            None if block < blocks => {
+                return Err(StoreError::Damaged(format!("block {block} of {blocks} of the dataset {key} is missing")));
+            }
+            None => {}
         }
         Ok(content)
     }
 
     /// Deletes a dataset that no unfinished job uses; whether it could.
     pub async fn delete_dataset(&self, key: DatasetKey) -> Result<bool, StoreError> {
+        self.delete(|in_pieces| self.try_to_delete_dataset(key, in_pieces)).await
+    }
+
+    async fn try_to_delete_dataset(&self, key: DatasetKey, in_pieces: bool) -> Result<bool, StoreError> {
+        if in_pieces {
+            self.delete_blocks_of_dataset(key).await?;
+        }
         let statement = "DELETE FROM datasets WHERE dataset = $1 AND NOT EXISTS \
                          (SELECT 1 FROM jobs WHERE jobs.dataset = $1 AND status IN ('queued', 'running'))";
         let deleted = sqlx::query(statement).bind(key.to_string()).execute(&self.pool).await?.rows_affected();
-        if deleted > 0 {
-            self.forget_deleted().await?;
-        }
         Ok(deleted > 0)
+    }
+
+    /// Deletes the blocks of a dataset that no unfinished job uses. It is incomplete from then on, so that nobody reads it.
+    pub(super) async fn delete_blocks_of_dataset(&self, key: DatasetKey) -> Result<(), StoreError> {
+        let statement = "UPDATE datasets SET state = 'uploading' WHERE dataset = $1 AND NOT EXISTS \
+                         (SELECT 1 FROM jobs WHERE jobs.dataset = $1 AND status IN ('queued', 'running'))";
+        sqlx::query(statement).bind(key.to_string()).execute(&self.pool).await?;
+        let statement = "DELETE FROM samples WHERE dataset = (SELECT dataset FROM datasets WHERE dataset = $1 AND state = 'uploading') \
+                         AND block = (SELECT MIN(block) FROM samples WHERE dataset = $1)";
+        self.delete_blocks(statement, &key.to_string()).await
     }
 
     /// Deletes the texts that are not to be retained: those of datasets that an audit has used and no unfinished one needs.
     pub async fn drop_unretained(&self) -> Result<(), StoreError> {
-        let mut transaction = self.pool.begin().await?;
-        let dropped = drop_unretained(&mut transaction).await?;
-        transaction.commit().await?;
-        if dropped { self.forget_deleted().await } else { Ok(()) }
+        let drop = async || {
+            let mut transaction = self.pool.begin().await?;
+            drop_unretained(&mut transaction).await?;
+            Ok(transaction.commit().await?)
+        };
+        self.delete(|_| drop()).await
     }
 }
 
@@ -250,14 +287,27 @@ pub(super) async fn drop_unretained(transaction: &mut Transaction<'_, Any>) -> R
     Ok(dropped > 0)
 }
 
-fn dataset_row(row: &AnyRow) -> Result<DatasetRow, StoreError> {
+pub(super) fn dataset_row(row: &AnyRow) -> Result<DatasetRow, StoreError> {
+    let key = uuid(row, "dataset")?;
+    check_seal(row, "seal", &dataset_seal(row)?, format_args!("the dataset {key}"))?;
+    let id: Option<String> = row.try_get("address")?;
     Ok(DatasetRow {
-        key: uuid(row, "dataset")?,
+        key,
         owner: row.try_get("owner")?,
-        id: row.try_get("address")?,
+        digest: id.clone(),
+        id,
         description: row.try_get("description")?,
         retain: count(row, "retain")? > 0,
         has_texts: count(row, "texts")? > 0,
         created_at: time(row.try_get("created_at")?)?,
     })
+}
+
+/// Returns the seal of a complete dataset, over all but whether its texts are there.
+fn dataset_seal(row: &AnyRow) -> Result<String, StoreError> {
+    let text = |column| row.try_get::<String, _>(column);
+    let number = |column| row.try_get::<i64, _>(column);
+    let address: Option<String> = row.try_get("address")?;
+    let numbers = [number("blocks")?, number("retain")?, number("created_at")?];
+    seal(&(text("dataset")?, text("owner")?, address, text("state")?, numbers), text("description")?)
 }

@@ -27,9 +27,12 @@ pub enum StoreError {
     /// Another process has the file.
     #[error("another process uses {0}; several processes can share PostgreSQL")]
     InUse(String),
-    /// A row that no version of this program writes.
-    #[error("a row of the store cannot be read: {0}")]
+    /// A row that no version of this program writes, or that differs from its digest.
+    #[error("the store is damaged: {0}")]
     Damaged(String),
+    /// What was asked for would overwrite something, or is not for this store.
+    #[error("{0}")]
+    Refused(String),
     #[error("the store failed: {0}")]
     Failed(String),
 }
@@ -40,7 +43,12 @@ impl StoreError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Unavailable(_) | Self::Full => true,
-            Self::ReadOnly(_) | Self::OtherVersion(_) | Self::InUse(_) | Self::Damaged(_) | Self::Failed(_) => false,
+            Self::ReadOnly(_)
+            | Self::OtherVersion(_)
+            | Self::InUse(_)
+            | Self::Damaged(_)
+            | Self::Refused(_)
+            | Self::Failed(_) => false,
         }
     }
 }

@@ -2,16 +2,12 @@
 
 use super::adapters::{AdapterName, claim_name};
 use super::datasets::DatasetKey;
-use super::error::{StoreError, count, microseconds, time, uuid};
+use super::error::{StoreError, count, microseconds, uuid};
+use super::job_row::{JobRow, JobStatus, job_row, job_seal};
 use super::open::Store;
 use crate::access::Principal;
-use serde::Serialize;
-use sqlx::any::AnyRow;
 use sqlx::{Any, AnyConnection, Row, Transaction};
 use std::time::Duration;
-use strum::{EnumString, IntoStaticStr, VariantNames};
-use time::OffsetDateTime;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// A job to be queued.
@@ -59,27 +55,6 @@ pub enum Submitted {
     NameTaken,
 }
 
-/// A job as it stands.
-#[derive(Clone, Debug)]
-pub struct JobRow {
-    pub id: Uuid,
-    pub owner: String,
-    pub status: JobStatus,
-    /// Its summary in lists, as JSON.
-    pub summary: String,
-    pub done: usize,
-    /// Note of its run on itself beside that, as JSON.
-    pub note: Option<String>,
-    /// Grows with each change.
-    pub revision: i64,
-    pub created_at: OffsetDateTime,
-    pub started_at: Option<OffsetDateTime>,
-    pub finished_at: Option<OffsetDateTime>,
-    /// Why it failed, as JSON.
-    pub failure: Option<String>,
-    pub deadline: Option<OffsetDateTime>,
-}
-
 /// Selection of jobs to list.
 #[derive(Clone, Debug)]
 pub struct JobQuery {
@@ -116,8 +91,9 @@ impl Store {
 
     async fn insert_job(&self, transaction: &mut Transaction<'_, Any>, job: &NewJob) -> Result<(), StoreError> {
         let statement = "INSERT INTO jobs (id, kind, status, model, summary, request, dataset, weight, done, revision, created_at, \
-             attempts, cancel, deadline, owner, texts) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 1, {now}, 0, 0, {now} + $9, $10, $11)";
-        sqlx::query(self.dialect.sql(statement))
+             attempts, cancel, deadline, owner, texts) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 1, {now}, 0, 0, {now} + $9, $10, $11) \
+             RETURNING *";
+        let inserted = sqlx::query(self.dialect.sql(statement))
             .bind(job.id.to_string())
             .bind(job.kind)
             .bind(JobStatus::Queued.name())
@@ -129,21 +105,25 @@ impl Store {
             .bind(job.timeout.map(microseconds))
             .bind(&*job.owner)
             .bind(&*job.texts)
-            .execute(&mut **transaction)
+            .fetch_all(&mut **transaction)
             .await?;
+        for row in &inserted {
+            let query = sqlx::query("UPDATE jobs SET seal = $2 WHERE id = $1").bind(job.id.to_string());
+            query.bind(job_seal(row)?).execute(&mut **transaction).await?;
+        }
         Ok(())
     }
 
     /// The job that an owner submitted under a key, by its digest, with the digest of what was submitted.
     pub async fn submitted_under(&self, owner: &str, key: &str) -> Result<Option<Submitted>, StoreError> {
-        let mut connection = self.pool.acquire().await?;
+        let mut connection = self.readers.acquire().await?;
         known(&mut connection, owner, key).await
     }
 
     /// A job of a kind as it stands.
     pub async fn job(&self, kind: &str, id: Uuid) -> Result<Option<JobRow>, StoreError> {
         let statement = "SELECT * FROM jobs WHERE id = $1 AND kind = $2";
-        let row = sqlx::query(statement).bind(id.to_string()).bind(kind).fetch_optional(&self.pool).await?;
+        let row = sqlx::query(statement).bind(id.to_string()).bind(kind).fetch_optional(&self.readers).await?;
         row.as_ref().map(job_row).transpose()
     }
 
@@ -163,7 +143,7 @@ impl Store {
             .bind(query.after.map(|id| id.to_string()))
             .bind(i64::try_from(query.limit).unwrap_or(i64::MAX))
             .bind(client.restriction())
-            .fetch_all(&self.pool)
+            .fetch_all(&self.readers)
             .await?;
         rows.iter().map(job_row).collect()
     }
@@ -173,26 +153,33 @@ impl Store {
         let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS jobs FROM jobs AS earlier, jobs AS this WHERE this.id = $1 \
                          AND earlier.kind = this.kind AND earlier.owner = this.owner AND earlier.model = this.model \
                          AND earlier.texts = this.texts AND earlier.status = 'succeeded' AND earlier.finished_at <= this.created_at";
-        count(&sqlx::query(statement).bind(id.to_string()).fetch_one(&self.pool).await?, "jobs")
+        count(&sqlx::query(statement).bind(id.to_string()).fetch_one(&self.readers).await?, "jobs")
     }
 
     /// Counts the jobs of a kind that have not ended: all, and those of an owner.
     pub async fn unfinished(&self, kind: &str, owner: &str) -> Result<(usize, usize), StoreError> {
         let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS jobs, CAST(COUNT(CASE WHEN owner = $2 THEN 1 END) AS BIGINT) AS owned \
                          FROM jobs WHERE kind = $1 AND status IN ('queued', 'running')";
-        let row = sqlx::query(statement).bind(kind).bind(owner).fetch_one(&self.pool).await?;
+        let row = sqlx::query(statement).bind(kind).bind(owner).fetch_one(&self.readers).await?;
         Ok((count(&row, "jobs")?, count(&row, "owned")?))
     }
 
     /// The jobs of a kind that have ended, the first to end first, with their owners and weights.
     pub async fn ended_jobs(&self, kind: &str) -> Result<Vec<(Uuid, String, usize)>, StoreError> {
         let statement = "SELECT id, owner, weight FROM jobs WHERE kind = $1 AND status NOT IN ('queued', 'running') ORDER BY finished_at, id";
-        let rows = sqlx::query(statement).bind(kind).fetch_all(&self.pool).await?;
+        let rows = sqlx::query(statement).bind(kind).fetch_all(&self.readers).await?;
         rows.iter().map(|row| Ok((uuid(row, "id")?, row.try_get("owner")?, count(row, "weight")?))).collect()
     }
 
     /// Deletes a job that has ended, with its results, and with its samples where they are its own. Whether there was one.
     pub async fn delete_job(&self, id: Uuid) -> Result<bool, StoreError> {
+        self.delete(|in_pieces| self.try_to_delete_job(id, in_pieces)).await
+    }
+
+    async fn try_to_delete_job(&self, id: Uuid, in_pieces: bool) -> Result<bool, StoreError> {
+        if in_pieces {
+            self.delete_blocks_of_job(id).await?;
+        }
         let mut transaction = self.pool.begin().await?;
         let samples = "DELETE FROM datasets WHERE state = 'inline' AND dataset = \
                        (SELECT dataset FROM jobs WHERE id = $1 AND status NOT IN ('queued', 'running'))";
@@ -200,16 +187,26 @@ impl Store {
         let job = "DELETE FROM jobs WHERE id = $1 AND status NOT IN ('queued', 'running')";
         let deleted = sqlx::query(job).bind(id.to_string()).execute(&mut *transaction).await?.rows_affected();
         transaction.commit().await?;
-        if deleted > 0 {
-            self.forget_deleted().await?;
-        }
         Ok(deleted > 0)
+    }
+
+    /// Deletes the samples and scores of a job that has ended. If it is cut off, the scores that are missing are named as damage.
+    async fn delete_blocks_of_job(&self, id: Uuid) -> Result<(), StoreError> {
+        let statement = "SELECT datasets.dataset AS dataset FROM datasets JOIN jobs ON jobs.dataset = datasets.dataset \
+                         WHERE jobs.id = $1 AND datasets.state = 'inline' AND jobs.status NOT IN ('queued', 'running')";
+        let row = sqlx::query(statement).bind(id.to_string()).fetch_optional(&self.readers).await?;
+        if let Some(row) = row {
+            self.delete_blocks_of_dataset(uuid(&row, "dataset")?).await?;
+        }
+        let statement = "DELETE FROM scores WHERE job = (SELECT id FROM jobs WHERE id = $1 AND status NOT IN ('queued', 'running')) \
+                         AND block = (SELECT MIN(block) FROM scores WHERE job = $1)";
+        self.delete_blocks(statement, &id.to_string()).await
     }
 
     /// Deletes the jobs that ended longer ago than this; how many there were.
     pub async fn delete_ended_before(&self, age: Duration) -> Result<usize, StoreError> {
         let statement = "SELECT id FROM jobs WHERE finished_at < {now} - $1";
-        let rows = sqlx::query(self.dialect.sql(statement)).bind(microseconds(age)).fetch_all(&self.pool).await?;
+        let rows = sqlx::query(self.dialect.sql(statement)).bind(microseconds(age)).fetch_all(&self.readers).await?;
         let mut deleted = 0;
         for row in &rows {
             deleted += usize::from(self.delete_job(uuid(row, "id")?).await?);
@@ -238,60 +235,4 @@ async fn known(connection: &mut AnyConnection, owner: &str, key: &str) -> Result
     let statement = "SELECT job, digest FROM submissions WHERE owner = $1 AND client_key = $2";
     let row = sqlx::query(statement).bind(owner).bind(key).fetch_optional(connection).await?;
     row.map(|row| Ok(Submitted::Known { job: uuid(&row, "job")?, digest: row.try_get("digest")? })).transpose()
-}
-
-pub(super) fn job_row(row: &AnyRow) -> Result<JobRow, StoreError> {
-    Ok(JobRow {
-        id: uuid(row, "id")?,
-        owner: row.try_get("owner")?,
-        status: JobStatus::parse(row.try_get("status")?)?,
-        summary: row.try_get("summary")?,
-        done: count(row, "done")?,
-        note: row.try_get("note")?,
-        revision: row.try_get("revision")?,
-        created_at: time(row.try_get("created_at")?)?,
-        started_at: row.try_get::<Option<i64>, _>("started_at")?.map(time).transpose()?,
-        finished_at: row.try_get::<Option<i64>, _>("finished_at")?.map(time).transpose()?,
-        failure: row.try_get("failure")?,
-        deadline: row.try_get::<Option<i64>, _>("deadline")?.map(time).transpose()?,
-    })
-}
-
-/// Status of a job. Queued goes to running or cancelled; running goes to succeeded, failed or cancelled, and back to queued
-/// where the process that runs it ends. Nothing leaves a final state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-#[schema(as = Status)]
-pub enum JobStatus {
-    Queued,
-    Running,
-    Succeeded,
-    Failed,
-    Cancelled,
-}
-
-impl JobStatus {
-    /// Returns true if nothing will change any more.
-    #[must_use]
-    pub fn is_final(self) -> bool {
-        match self {
-            Self::Queued | Self::Running => false,
-            Self::Succeeded | Self::Failed | Self::Cancelled => true,
-        }
-    }
-
-    /// The name that clients, metrics and the store see.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The status of this name.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] where there is none.
-    pub(super) fn parse(name: &str) -> Result<Self, StoreError> {
-        name.parse().map_err(|_| StoreError::Damaged(format!("the status of a job is {name:?}")))
-    }
 }

@@ -11,21 +11,34 @@
 //! - times come from the clock of the database, so that processes agree on them.
 
 mod adapters;
+mod backup;
+mod check;
 mod claims;
 mod datasets;
+mod deletion;
 mod error;
+mod files;
+mod job_row;
 mod jobs;
 mod open;
 mod plans;
+mod reserve;
+mod results;
 mod schema;
+mod seal;
 #[cfg(test)]
 mod tests;
 
 pub use crate::access::Principal;
 pub use adapters::{AdapterFiles, AdapterName, AdapterRow};
-pub use claims::{ClaimId, ClaimedJob, JobEnd, JobOutput, LostClaim, ScoreBlock};
+pub use backup::{back_up, restore};
+pub use check::StoreCheck;
+pub use claims::{ClaimId, ClaimedJob, LostClaim};
 pub use datasets::{DatasetKey, DatasetRow, DatasetState};
 pub use error::StoreError;
-pub use jobs::{IdempotencyKey, JobQuery, JobRow, JobStatus, NewJob, Submitted};
+pub use job_row::{JobRow, JobStatus};
+pub use jobs::{IdempotencyKey, JobQuery, NewJob, Submitted};
 pub use open::Store;
 pub use plans::{MAX_PLANS, PlanRow};
+pub use results::{JobEnd, JobOutput, ScoreBlock};
+pub use seal::ContentCheck;

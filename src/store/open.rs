@@ -1,19 +1,22 @@
 //! Connections to the database, and its tables.
 
 use super::error::StoreError;
+use super::files::{beside, create, file_error, lock};
+use super::reserve::Reserve;
 use super::schema::{Dialect, NEWEST, migrator};
 use crate::config::StoreUrl;
 use sqlx::any::AnyPoolOptions;
 use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection, Executor};
-use std::ffi::OsString;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Connections to PostgreSQL; more queries than that wait for each other.
 const POSTGRES_CONNECTIONS: u32 = 8;
+/// Connections that read a file of SQLite.
+const READERS: u32 = 4;
 /// Maximum time that a query waits for a connection, and SQLite for a lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -24,13 +27,21 @@ const IN_MEMORY: &str = "sqlite::memory:";
 const SQLITE_SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
                                PRAGMA secure_delete = ON; PRAGMA busy_timeout = 10000;";
 
+/// Settings of connections that read a file while another one writes.
+const READER_SETTINGS: &str = "PRAGMA query_only = ON; PRAGMA busy_timeout = 10000;";
+
 /// Datasets and jobs; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(super) pool: AnyPool,
+    /// Connections for single statements that only read. Those of a file of SQLite do not wait for the one that writes; each statement
+    /// sees all that was committed before it.
+    pub(super) readers: AnyPool,
     pub(super) dialect: Dialect,
     /// True if it outlives the process.
     durable: bool,
+    /// Room for deletions on the disk of a file.
+    pub(super) reserve: Option<Reserve>,
     /// Held as long as this process uses the file.
     _lock: Option<Arc<File>>,
 }
@@ -64,20 +75,55 @@ impl Store {
     /// The same with the tables of a version.
     pub(super) async fn open_at(url: Option<&StoreUrl>, version: i64) -> Result<Self, StoreError> {
         let store = match url {
-            None => Self::connect(IN_MEMORY, Dialect::Sqlite, None).await?,
+            None => Self::connect(IN_MEMORY, Dialect::Sqlite).await?,
             Some(StoreUrl::Sqlite(path)) => {
                 let lock = lock(path)?;
                 create(path)?;
-                Self::connect(&sqlite_url(path), Dialect::Sqlite, Some(lock)).await?
+                let url = sqlite_url(path);
+                let store = Self::connect(&url, Dialect::Sqlite).await?;
+                let readers = pool_options(READERS, READER_SETTINGS).connect_lazy(&url)?;
+                let reserve = Reserve::new(path);
+                reserve.hold().await;
+                Self { readers, reserve: Some(reserve), _lock: Some(Arc::new(lock)), ..store }
             }
-            Some(StoreUrl::Postgres(url)) => Self::connect(url, Dialect::Postgres, None).await?,
+            Some(StoreUrl::Postgres(url)) => Self::connect(url, Dialect::Postgres).await?,
         };
         let store = Self { durable: url.is_some(), ..store };
         migrator(store.dialect, version).run(&store.pool).await?;
         if store.dialect == Dialect::Sqlite {
-            store.expire_leases().await?;
+            store.end_earlier_process().await?;
         }
         Ok(store)
+    }
+
+    /// Opens a store to read it, whatever uses it meanwhile; none of its files changes.
+    ///
+    /// # Errors
+    /// Why it cannot be opened; [`StoreError::OtherVersion`] for one of a newer version.
+    pub async fn open_to_read(url: &StoreUrl) -> Result<Self, StoreError> {
+        let (url, dialect, settings) = match url {
+            // Without a log of writes beside it nothing has it open, and it is read without any other file.
+            StoreUrl::Sqlite(path) if !beside(path, "-wal").exists() => {
+                (format!("{}&immutable=1", file_url(path, "ro")), Dialect::Sqlite, "PRAGMA busy_timeout = 10000")
+            }
+            StoreUrl::Sqlite(path) => (file_url(path, "ro"), Dialect::Sqlite, "PRAGMA busy_timeout = 10000"),
+            StoreUrl::Postgres(url) => (url.clone(), Dialect::Postgres, "SET default_transaction_read_only = on"),
+        };
+        sqlx::any::install_default_drivers();
+        AnyConnection::connect(&url).await.map_err(connect_error)?.close().await?;
+        let pool = pool_options(1, settings).connect(&url).await.map_err(connect_error)?;
+        let store = Self { readers: pool.clone(), pool, dialect, durable: true, reserve: None, _lock: None };
+        match store.version().await? {
+            newer if newer > NEWEST => Err(StoreError::OtherVersion(newer)),
+            _ => Ok(store),
+        }
+    }
+
+    /// Returns the version of the tables.
+    pub(super) async fn version(&self) -> Result<i64, StoreError> {
+        let statement = "SELECT CAST(MAX(version) AS BIGINT) AS version FROM _sqlx_migrations";
+        let version: Option<i64> = sqlx::query_scalar(statement).fetch_one(&self.readers).await?;
+        version.ok_or_else(|| StoreError::Damaged("no migration is noted".to_owned()))
     }
 
     /// Bounds what a store in memory may take; one that outlives the process has the room of its disk. What would take more is refused as
@@ -98,42 +144,39 @@ impl Store {
     }
 
     pub async fn close(&self) {
+        self.readers.close().await;
         self.pool.close().await;
     }
 
-    async fn connect(url: &str, dialect: Dialect, lock: Option<File>) -> Result<Self, StoreError> {
+    async fn connect(url: &str, dialect: Dialect) -> Result<Self, StoreError> {
         sqlx::any::install_default_drivers();
         // A pool would try again for a while, and not say what is wrong.
         let mut first = AnyConnection::connect(url).await.map_err(connect_error)?;
         first.execute(if dialect == Dialect::Sqlite { SQLITE_SETTINGS } else { "SELECT 1" }).await?;
         first.close().await?;
-        let options = AnyPoolOptions::new().acquire_timeout(PATIENCE);
         let in_memory = url == IN_MEMORY;
         let pool = match dialect {
             // SQLite writes one transaction at a time, and each connection to memory would have its own database.
             Dialect::Sqlite => {
-                options
-                    .max_connections(1)
+                pool_options(1, SQLITE_SETTINGS)
                     .min_connections(1)
                     .idle_timeout(None)
                     .max_lifetime(None)
-                    // A test that is dropped in the middle takes its connection with it, and a database in memory with that.
-                    .test_before_acquire(false)
                     // After a full disk SQLite has ended a transaction that its driver takes for open; what would be written within it
                     // would never be committed. A file is opened again.
                     .before_acquire(move |connection, _| {
                         let usable = in_memory || !connection.is_in_transaction();
                         Box::pin(async move { Ok(usable) })
                     })
-                    .after_connect(|connection, _| {
-                        Box::pin(async move { connection.execute(SQLITE_SETTINGS).await.map(|_| ()) })
-                    })
                     .connect(url)
                     .await
             }
-            Dialect::Postgres => options.max_connections(POSTGRES_CONNECTIONS).connect(url).await,
+            Dialect::Postgres => {
+                pool_options(POSTGRES_CONNECTIONS, "SELECT 1").test_before_acquire(true).connect(url).await
+            }
         };
-        Ok(Self { pool: pool.map_err(connect_error)?, dialect, durable: false, _lock: lock.map(Arc::new) })
+        let pool = pool.map_err(connect_error)?;
+        Ok(Self { readers: pool.clone(), pool, dialect, durable: false, reserve: None, _lock: None })
     }
 
     /// Writes over what was deleted, as far as the database leaves that to its clients.
@@ -145,6 +188,15 @@ impl Store {
     }
 }
 
+/// Returns the options of connections that begin with these statements.
+fn pool_options(connections: u32, settings: &'static str) -> AnyPoolOptions {
+    let options = AnyPoolOptions::new().acquire_timeout(PATIENCE).max_connections(connections);
+    // A test that is dropped in the middle takes its connection with it, and a database in memory with that.
+    options
+        .test_before_acquire(false)
+        .after_connect(move |connection, _| Box::pin(async move { connection.execute(settings).await.map(|_| ()) }))
+}
+
 /// An error of connecting; that of a URL that cannot be parsed does not repeat it.
 fn connect_error(error: sqlx::Error) -> StoreError {
     match error {
@@ -153,46 +205,15 @@ fn connect_error(error: sqlx::Error) -> StoreError {
     }
 }
 
-/// Any path as a URL: each byte but letters, digits and `/` is escaped.
 fn sqlite_url(path: &Path) -> String {
+    file_url(path, "rw")
+}
+
+/// Returns any path as a URL: each byte but letters, digits and `/` is escaped.
+fn file_url(path: &Path, mode: &str) -> String {
     let path =
         percent_encoding::percent_encode(path.as_os_str().as_encoded_bytes(), percent_encoding::NON_ALPHANUMERIC);
-    format!("sqlite://{path}?mode=rw")
-}
-
-/// Creates the file, readable by its owner alone; SQLite gives the files beside it the same mode.
-fn create(path: &Path) -> Result<(), StoreError> {
-    private_file().open(path).map(|_| ()).map_err(|error| file_error(path, &error))
-}
-
-/// Returns the options to create a file that its owner alone may read.
-fn private_file() -> OpenOptions {
-    let mut options = File::options();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-/// Takes the file for this process, by a lock on a file beside it.
-fn lock(path: &Path) -> Result<File, StoreError> {
-    let mut name = OsString::from(path.as_os_str());
-    name.push(".lock");
-    let name = PathBuf::from(name);
-    let file = private_file().open(&name).map_err(|error| file_error(&name, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::InUse(path.display().to_string())),
-        Err(TryLockError::Error(error)) => Err(file_error(&name, &error)),
-    }
-}
-
-fn file_error(path: &Path, error: &std::io::Error) -> StoreError {
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty() && !directory.exists());
-    StoreError::Failed(match directory {
-        Some(directory) => format!("the directory {} does not exist", directory.display()),
-        None => format!("cannot write {}: {error}", path.display()),
-    })
+    format!("sqlite://{path}?mode={mode}")
 }
 
 #[cfg(test)]

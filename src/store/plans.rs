@@ -2,6 +2,7 @@
 
 use super::error::{StoreError, count, time};
 use super::open::Store;
+use super::seal::{check_seal, seal};
 use crate::access::Principal;
 use sqlx::Row;
 use sqlx::any::AnyRow;
@@ -21,13 +22,19 @@ impl Store {
     /// one may have.
     pub async fn add_plan(&self, owner: &Principal, id: &str, content: &str) -> Result<Option<PlanRow>, StoreError> {
         let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS plans FROM plans WHERE owner = $1 AND plan <> $2";
-        let row = sqlx::query(statement).bind(owner.name()).bind(id).fetch_one(&self.pool).await?;
+        let row = sqlx::query(statement).bind(owner.name()).bind(id).fetch_one(&self.readers).await?;
         if count(&row, "plans")? >= MAX_PLANS {
             return Ok(None);
         }
-        let statement =
-            "INSERT INTO plans (owner, plan, content, created_at) VALUES ($1, $2, $3, {now}) ON CONFLICT DO NOTHING";
-        sqlx::query(self.dialect.sql(statement)).bind(owner.name()).bind(id).bind(content).execute(&self.pool).await?;
+        let mut transaction = self.pool.begin().await?;
+        let statement = "INSERT INTO plans (owner, plan, content, created_at) VALUES ($1, $2, $3, {now}) \
+                         ON CONFLICT DO NOTHING RETURNING *";
+        let query = sqlx::query(self.dialect.sql(statement)).bind(owner.name()).bind(id).bind(content);
+        for row in &query.fetch_all(&mut *transaction).await? {
+            let query = sqlx::query("UPDATE plans SET seal = $3 WHERE owner = $1 AND plan = $2");
+            query.bind(owner.name()).bind(id).bind(plan_seal(row)?).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
         self.plan(owner, id).await
     }
 
@@ -38,11 +45,17 @@ impl Store {
             return Ok(None);
         }
         let statement = "SELECT * FROM plans WHERE owner = $1 AND plan = $2";
-        let row = sqlx::query(statement).bind(owner.name()).bind(id).fetch_optional(&self.pool).await?;
+        let row = sqlx::query(statement).bind(owner.name()).bind(id).fetch_optional(&self.readers).await?;
         row.as_ref().map(plan_row).transpose()
     }
 }
 
-fn plan_row(row: &AnyRow) -> Result<PlanRow, StoreError> {
+pub(super) fn plan_row(row: &AnyRow) -> Result<PlanRow, StoreError> {
+    check_seal(row, "seal", &plan_seal(row)?, format_args!("the plan {}", row.try_get::<String, _>("plan")?))?;
     Ok(PlanRow { content: row.try_get("content")?, created_at: time(row.try_get("created_at")?)? })
+}
+
+fn plan_seal(row: &AnyRow) -> Result<String, StoreError> {
+    let text = |column| row.try_get::<String, _>(column);
+    seal(&(text("owner")?, text("plan")?, row.try_get::<i64, _>("created_at")?), text("content")?)
 }

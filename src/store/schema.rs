@@ -36,7 +36,7 @@ impl Dialect {
 }
 
 /// Each migration with its number and what it does. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str); 5] = [
+const MIGRATIONS: [(i64, &str, &str); 6] = [
     (
         1,
         "datasets and jobs",
@@ -163,7 +163,27 @@ const MIGRATIONS: [(i64, &str, &str); 5] = [
         PRIMARY KEY (owner, plan)
     );",
     ),
+    (
+        6,
+        "seals",
+        // Rows of before have no seal, and earlier versions write none. `end_seal` covers how a job ended. `blocks` counts those of the
+        // scores, and of the files of an adapter.
+        "ALTER TABLE datasets ADD COLUMN seal TEXT;
+    ALTER TABLE samples ADD COLUMN seal TEXT;
+    ALTER TABLE jobs ADD COLUMN seal TEXT;
+    ALTER TABLE jobs ADD COLUMN end_seal TEXT;
+    ALTER TABLE results ADD COLUMN blocks BIGINT;
+    ALTER TABLE results ADD COLUMN seal TEXT;
+    ALTER TABLE scores ADD COLUMN seal TEXT;
+    ALTER TABLE adapters ADD COLUMN blocks BIGINT;
+    ALTER TABLE adapters ADD COLUMN seal TEXT;
+    ALTER TABLE adapter_blocks ADD COLUMN seal TEXT;
+    ALTER TABLE plans ADD COLUMN seal TEXT;",
+    ),
 ];
+
+/// The first version whose rows have seals.
+pub const SEALED: i64 = 6;
 
 /// The version of the tables as they are now.
 pub const NEWEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].0;

@@ -1,7 +1,10 @@
 //! The same tests on every kind of store.
 
 mod adapters;
+mod backups;
+mod damage;
 mod datasets;
+mod full_disk;
 mod jobs;
 mod owners;
 mod places;

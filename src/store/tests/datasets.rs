@@ -3,7 +3,8 @@
 use super::places::test_stores;
 use crate::config::StoreUrl;
 use crate::store::{JobEnd, JobOutput, NewJob, Principal, Store, StoreError};
-use std::time::Duration;
+use sqlx::{AnyConnection, Connection, Executor};
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 async fn written(store: &Store, id: Option<&str>, retain: bool) -> Uuid {
@@ -41,7 +42,6 @@ async fn a_dataset_is_there_once_it_is_complete() {
         let (store, name) = (&place.store, place.name);
         let begun = store.begin_dataset("", true).await.unwrap();
         store.add_block(begun, 0, "one").await.unwrap();
-        assert!(store.dataset_of_job(begun).await.unwrap().is_none(), "{name}");
         assert!(store.datasets(&Principal::default(), None, 9).await.unwrap().is_empty(), "{name}");
         store.complete_dataset(begun, Some("sha256:a"), "{\"samples\":1}").await.unwrap();
         let dataset = store.dataset(&Principal::default(), "sha256:a").await.unwrap().unwrap();
@@ -56,7 +56,9 @@ async fn a_dataset_is_there_once_it_is_complete() {
         assert_eq!(listed, [other, begun], "{name}");
         assert_eq!(store.datasets(&Principal::default(), Some(other), 9).await.unwrap().len(), 1, "{name}");
         let inline = written(store, None, true).await;
-        assert!(store.dataset_of_job(inline).await.unwrap().unwrap().id.is_none(), "{name}");
+        let job = job_on(store, inline).await;
+        let inline = store.dataset_of(job).await.unwrap().unwrap();
+        assert_eq!((inline.id, inline.digest.as_deref()), (None, Some("sha256:a")), "{name}");
         assert_eq!(store.datasets(&Principal::default(), None, 9).await.unwrap().len(), 2, "{name}");
         assert_eq!(store.sample_block(other, 1).await.unwrap().as_deref(), Some("two"), "{name}");
         assert_eq!(store.sample_block(other, 2).await.unwrap(), None, "{name}");
@@ -115,10 +117,10 @@ async fn what_nobody_completes_is_dropped() {
         let (orphan, used) = (written(store, None, true).await, written(store, None, true).await);
         job_on(store, used).await;
         let ready = written(store, Some("sha256:a"), true).await;
-        store.drop_abandoned(Duration::from_secs(60)).await.unwrap();
+        store.drop_abandoned(Some(Duration::from_secs(60))).await.unwrap();
         assert!(store.sample_block(begun, 0).await.unwrap().is_some(), "{name}");
         tokio::time::sleep(Duration::from_millis(5)).await;
-        store.drop_abandoned(Duration::from_millis(1)).await.unwrap();
+        store.drop_abandoned(Some(Duration::from_millis(1))).await.unwrap();
         for (key, kept) in [(begun, false), (orphan, false), (used, true), (ready, true)] {
             assert_eq!(store.sample_block(key, 0).await.unwrap().is_some(), kept, "{name}");
         }
@@ -143,6 +145,8 @@ async fn a_store_that_lasts_is_the_same_after_a_restart() {
                 assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
             }
         }
+        let cut_off = place.store.begin_dataset("", true).await.unwrap();
+        place.store.add_block(cut_off, 0, "one").await.unwrap();
         let (name, shared) = (place.name, place.name == "PostgreSQL");
         place.store.close().await;
         let super::TestStore { store, url, _directory: directory, .. } = place;
@@ -152,6 +156,8 @@ async fn a_store_that_lasts_is_the_same_after_a_restart() {
         // Nobody else can have the file, so its jobs are free at once; a shared job is free when its lease is over.
         let again = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().map(|job| job.attempts);
         assert_eq!(again, if shared { None } else { Some(2) }, "{name}");
+        // Nobody else uploads to it either; a process beside this one may.
+        assert_eq!(store.sample_block(cut_off, 0).await.unwrap().is_some(), shared, "{name}");
         drop(directory);
     }
 }
@@ -203,6 +209,7 @@ async fn a_full_disk_is_named_and_nothing_is_lost_afterwards() {
     let dropped = store.begin_dataset("", true).await.unwrap();
     assert!(store.add_block(dropped, 0, "one").await.is_ok() && store.add_block(dropped, 0, "one").await.is_err());
     store.drop_dataset(dropped).await.unwrap();
+    let key = store.complete_dataset(key, Some("sha256:b"), "{}").await.unwrap();
     store.close().await;
     drop(store);
     let store = Store::open(Some(&url)).await.unwrap();
@@ -242,4 +249,34 @@ async fn what_is_deleted_is_in_no_file_any_more() {
     assert!(holds_canary());
     assert!(store.delete_dataset(key).await.unwrap());
     assert!(!holds_canary());
+}
+
+/// Another process holds the file for writing.
+#[tokio::test]
+async fn who_reads_a_file_waits_for_nobody_who_writes_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("store.db");
+    let store = Store::open(Some(&StoreUrl::Sqlite(file.clone()))).await.unwrap();
+    let key = written(&store, Some("sha256:a"), true).await;
+    let job = job_on(&store, key).await;
+    let mut other = AnyConnection::connect(&format!("sqlite://{}", file.display())).await.unwrap();
+    other.execute("BEGIN IMMEDIATE; UPDATE jobs SET done = 7").await.unwrap();
+    let begun = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(store.datasets(&Principal::default(), None, 9).await.unwrap().len(), 1);
+        assert_eq!(store.job("audit", job).await.unwrap().unwrap().done, 0);
+        assert_eq!(store.sample_block(key, 1).await.unwrap().as_deref(), Some("two"));
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    other.execute("COMMIT").await.unwrap();
+    assert_eq!(store.job("audit", job).await.unwrap().unwrap().done, 7);
+    // No reader keeps what it saw before, however many there are.
+    for round in 0..200 {
+        let key = store.begin_dataset("", true).await.unwrap();
+        store.add_block(key, 0, "one").await.unwrap();
+        let reads = (0..6).map(|_| store.sample_block(key, 0));
+        let read = futures::future::try_join_all(reads).await.unwrap();
+        assert!(read.iter().all(|block| block.as_deref() == Some("one")), "round {round}");
+    }
+    assert!(sqlx::query("UPDATE jobs SET done = 8").execute(&store.readers).await.is_err(), "a reader writes nothing");
 }

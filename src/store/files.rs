@@ -1,0 +1,46 @@
+//! The file of a store in SQLite, and those beside it.
+
+use super::error::StoreError;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+
+/// Returns the path of a file whose name has `suffix` after that of `path`.
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path.as_os_str());
+    name.push(suffix);
+    name.into()
+}
+
+/// Creates the file, readable by its owner alone; SQLite gives the files beside it the same mode.
+pub fn create(path: &Path) -> Result<(), StoreError> {
+    private_file().open(path).map(|_| ()).map_err(|error| file_error(path, &error))
+}
+
+/// Returns the options to create a file that its owner alone may read.
+pub fn private_file() -> OpenOptions {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Takes the file for this process, by a lock on a file beside it.
+pub fn lock(path: &Path) -> Result<File, StoreError> {
+    let name = beside(path, ".lock");
+    let file = private_file().open(&name).map_err(|error| file_error(&name, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse(path.display().to_string())),
+        Err(TryLockError::Error(error)) => Err(file_error(&name, &error)),
+    }
+}
+
+pub fn file_error(path: &Path, error: &std::io::Error) -> StoreError {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty() && !directory.exists());
+    StoreError::Failed(match directory {
+        Some(directory) => format!("the directory {} does not exist", directory.display()),
+        None => format!("cannot write {}: {error}", path.display()),
+    })
+}
