@@ -86,6 +86,10 @@ pub struct ServerSettings {
     #[serde(deserialize_with = "values::count_or_auto")]
     #[garde(inner(custom(rules::at_least(1))))]
     pub connections: Option<usize>,
+    /// Maximum number of connections from one address; `None` for half of all.
+    #[serde(deserialize_with = "values::count_or_auto")]
+    #[garde(inner(custom(rules::at_least(1))))]
+    pub connections_per_address: Option<usize>,
     /// Maximum total size of the bodies that are being read; `None` for eight times the largest.
     #[serde(deserialize_with = "values::size_or_auto")]
     #[garde(inner(custom(rules::at_least(ByteSize::b(1)))))]
