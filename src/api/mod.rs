@@ -16,6 +16,7 @@ mod audit_request;
 mod audit_scores;
 mod audits;
 mod body_budget;
+mod body_pace;
 mod calibrations;
 mod check;
 mod conversations;
