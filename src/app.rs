@@ -10,7 +10,7 @@ use crate::engine::{DiskCache, Engine, EngineError, EngineOptions};
 use crate::finetunes::AdapterShelf;
 use crate::pool::{AdapterDeclaration, AdapterSource, Model, Opener, Origin, Pool};
 use crate::scorer::{Scorer, Workers, load_token_counts};
-use crate::server::{ConnectionLimits, Listener, Tls, connection_limit};
+use crate::server::{ConnectionLimits, Listener, Tls, address_limit, connection_limit};
 use crate::store::Store;
 use crate::telemetry::MetricsExporter;
 use anyhow::{Context, Result, bail};
@@ -172,10 +172,12 @@ fn refuse_strangers(settings: &Settings) -> Result<()> {
 
 async fn listen(settings: &Settings, tls: Option<Tls>) -> Result<Listener> {
     let server = &settings.server;
+    let connections = connection_limit(server.connections);
     let limits = ConnectionLimits {
         header_timeout: server.header_timeout,
         write_timeout: server.write_timeout,
-        connections: connection_limit(server.connections),
+        connections,
+        per_address: address_limit(server.connections_per_address, connections),
     };
     if let Some(wanted) = server.connections.filter(|wanted| *wanted > limits.connections) {
         let possible = limits.connections;
@@ -192,7 +194,8 @@ async fn listen(settings: &Settings, tls: Option<Tls>) -> Result<Listener> {
 async fn listen_for_metrics(settings: &Settings) -> Result<Option<Listener>> {
     let Some(address) = settings.server.metrics else { return Ok(None) };
     let config::ServerSettings { header_timeout, write_timeout, .. } = settings.server;
-    let limits = ConnectionLimits { header_timeout, write_timeout, connections: METRICS_CONNECTIONS };
+    let connections = METRICS_CONNECTIONS;
+    let limits = ConnectionLimits { header_timeout, write_timeout, connections, per_address: connections };
     let (host, port) = (address.ip().to_string(), address.port());
     let bound = Listener::bind((&host, port), limits, None).await;
     bound.map(Some).with_context(|| format!("`server.metrics`: cannot listen on {address}"))

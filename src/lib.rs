@@ -9,6 +9,7 @@
 pub mod config;
 mod new_file;
 mod retry;
+pub mod slots;
 mod table;
 pub mod telemetry;
 pub mod wire;

@@ -64,7 +64,7 @@ impl Service {
         let jobs = ServiceJobs::start(&JobKinds::all(), &scorer, &Store::open(None).await?, &settings).await?;
         let state = ApiState::new(scorer.clone(), jobs.routed, metrics, &settings);
         let ServerSettings { header_timeout, write_timeout, .. } = settings.server;
-        let limits = ConnectionLimits { header_timeout, write_timeout, connections: 1_000 };
+        let limits = ConnectionLimits { header_timeout, write_timeout, connections: 1_000, per_address: 1_000 };
         let listener = Listener::bind(("127.0.0.1", 0), limits, None).await?;
         let url = format!("http://{}/v1/score", listener.address()?);
         tokio::spawn(listener.serve(api::router(state, &JobKinds::all()), std::future::pending()));

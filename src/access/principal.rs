@@ -33,6 +33,12 @@ impl Principal {
         &self.name
     }
 
+    /// Returns the name under which it has a share of what all use; `None` for the only principal, which may have all.
+    #[must_use]
+    pub fn share_name(&self) -> Option<Arc<str>> {
+        self.has_name().then(|| Arc::clone(&self.name))
+    }
+
     /// Returns true if it is one of several principals, and not the only one.
     #[must_use]
     pub fn has_name(&self) -> bool {

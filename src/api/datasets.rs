@@ -4,13 +4,13 @@ use super::check::RequestFaults;
 use super::conversations::{self, SampleOrChat};
 use super::extract::PathNames;
 use super::problem::responses::{DatasetProblems, ListProblems, LookProblems, StateProblems};
-use super::problem::{Kind, PointedFault, Problem};
+use super::problem::{PointedFault, Problem};
 use super::query;
 use super::state::{ApiState, ClientState};
 use super::upload::{FormFile, UploadOptions, store_body};
 use super::upload_media::{boundary, known_media, media};
 use crate::datasets::{DatasetError, SampleTotals};
-use crate::samples::{ChatRenderer, ColumnNames, DatasetOptions, ReadOptions};
+use crate::samples::{ChatRenderer, ColumnNames, DatasetOptions, ParquetProcess, ReadOptions};
 use crate::store::{DatasetRow, Principal};
 use axum::Json;
 use axum::body::Body;
@@ -19,7 +19,6 @@ use axum::response::{IntoResponse, Response};
 use documents::{Cut, CutAt, PassageTally, ReadLimits};
 use mia::json::by_name;
 use serde::Serialize;
-use std::sync::Arc;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
@@ -180,14 +179,12 @@ pub async fn upload(
         let template = conversations::template(&state, Some(&model), problem).await?;
         options.read.columns.chat = Some(ChatRenderer::new(state.limits.text.as_u64(), move || Ok(template)));
     }
-    let upload = Arc::clone(&state.uploads).try_acquire_owned();
-    let upload =
-        upload.map_err(|_| Problem::new(Kind::Unavailable, "as many datasets are being uploaded as may be at once"))?;
+    let upload = state.slot(&state.slots.uploads, "upload")?;
     let report = options.read.report.clone();
     let unnamed = || Some(UNNAMED.to_owned());
     let encoded = match boundary(&headers)? {
         Some(boundary) => {
-            let FormFile { name, media_type, content } = FormFile::open(body, boundary).await?;
+            let FormFile { name, media_type, content } = FormFile::open(body, boundary, state.request_timeout).await?;
             // The bytes of a type that is not known tell what they are.
             (options.read.kind, options.read.delimiter) =
                 media_type.and_then(|media_type| known_media(&media_type)).unwrap_or_default();
@@ -288,8 +285,12 @@ fn upload_options(
     let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
     let documents = ReadLimits { entry: MAX_DOCUMENT, archive: state.limits.dataset.as_u64(), ..ReadLimits::default() };
     let limit = Some(state.body_limit);
-    let parquet_program = Some(state.program.clone());
-    let read = ReadOptions { kind, delimiter, columns, limit, documents, parquet_program, ..ReadOptions::default() };
+    let parquet = Some(ParquetProcess {
+        program: state.program.clone(),
+        slots: state.slots.parquet.clone(),
+        client: state.client.principal().share_name(),
+    });
+    let read = ReadOptions { kind, delimiter, columns, limit, documents, parquet, ..ReadOptions::default() };
     let text_limit = state.limits.text.as_u64();
     let dataset = DatasetOptions { words: None, keep_columns: true, limit: state.limits.dataset.as_u64(), text_limit };
     let (mut options, mut chat_template) = (UploadOptions { read, dataset, retain: true }, None);

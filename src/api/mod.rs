@@ -15,6 +15,7 @@ mod audit_comparison;
 mod audit_request;
 mod audit_scores;
 mod audits;
+mod body_pace;
 mod calibrations;
 mod check;
 mod client_address;

@@ -7,6 +7,7 @@ use crate::audits::Calibration;
 use crate::config::{LimitSettings, Settings, parse_network};
 use crate::jobs::{JobKind, Jobs};
 use crate::scorer::Scorer;
+use crate::slots::{Slot, Slots};
 use crate::store::{Principal, Store};
 use crate::telemetry::MetricsExporter;
 use axum::extract::FromRequestParts;
@@ -21,12 +22,17 @@ use std::any::Any;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// Uploads that are read at once; each has a thread.
 const MOST_UPLOADS: usize = 32;
+/// Processes that read Parquet at once.
+const MOST_PARQUET_PROCESSES: usize = 2;
+/// Streams of events that are open at once. Each asks the store once a second.
+const MOST_STREAMS: usize = 512;
+/// Submissions that wait for their jobs at once. Each asks the store once a second.
+const MOST_WAITS: usize = 512;
 /// Maximum number of scores in the cache of calibrations; about 100 MB.
 const MOST_CALIBRATION_SCORES: u64 = 4_000_000;
 
@@ -66,10 +72,33 @@ pub struct ApiState {
     pub record: Option<AccessRecord>,
     pub client: Arc<Client>,
     pub note: RequestNote,
-    /// A permit for each upload that may be read at once.
-    pub uploads: Arc<Semaphore>,
+    pub slots: RequestSlots,
     /// This program, for processes of its own.
     pub program: PathBuf,
+}
+
+/// Slots by the name of a client; one client gets at most half of them, unless there are no names.
+pub type ClientSlots = Slots<Arc<str>>;
+pub type ClientSlot = Slot<Arc<str>>;
+
+/// Slots of what requests hold for long; cheap to clone.
+#[derive(Clone)]
+pub struct RequestSlots {
+    pub uploads: ClientSlots,
+    pub parquet: ClientSlots,
+    pub streams: ClientSlots,
+    pub waits: ClientSlots,
+}
+
+impl Default for RequestSlots {
+    fn default() -> Self {
+        Self {
+            uploads: Slots::halved(MOST_UPLOADS),
+            parquet: Slots::halved(MOST_PARQUET_PROCESSES),
+            streams: Slots::halved(MOST_STREAMS),
+            waits: Slots::halved(MOST_WAITS),
+        }
+    }
 }
 
 /// The file of this process's program. The link of Linux also leads there where the file at its path was replaced since.
@@ -114,7 +143,7 @@ impl ApiState {
             record: None,
             client: Arc::new(Client::without_keys()),
             note: RequestNote::default(),
-            uploads: Arc::new(Semaphore::new(MOST_UPLOADS)),
+            slots: RequestSlots::default(),
             program: this_program(),
         }
     }
@@ -127,6 +156,11 @@ impl ApiState {
             client: Arc::clone(client),
             ..self.clone()
         }
+    }
+
+    /// Takes one of some slots for the client; `thing` names what it is for, in the singular.
+    pub fn slot(&self, slots: &ClientSlots, thing: &str) -> Result<ClientSlot, Problem> {
+        slots.try_take(self.client.principal().share_name()).map_err(|refusal| Problem::no_slot(refusal, thing))
     }
 
     /// The value as a JSON response of status 200. It is written by a worker, away from the threads that serve connections,

@@ -1,5 +1,6 @@
 //! The body of an upload: streamed to a thread that reads it as a file of samples, and from there block by block into the store.
 
+use super::body_pace::BodyPace;
 use super::problem::{Kind, Problem};
 use super::state::ApiState;
 use crate::datasets::{DatasetError, DatasetWriter, EncodedDataset};
@@ -75,9 +76,9 @@ async fn forward<E: Display>(
     chunks: mpsc::Sender<io::Result<Bytes>>,
     patience: Duration,
 ) -> Result<(), Problem> {
+    let mut pace = BodyPace::new(patience);
     loop {
-        let next = tokio::time::timeout(patience, stream.next()).await;
-        let broken = match next {
+        let broken = match pace.next(&mut stream).await {
             Ok(None) => return Ok(()),
             Ok(Some(Ok(chunk))) => {
                 if chunks.send(Ok(chunk)).await.is_err() {
@@ -88,7 +89,7 @@ async fn forward<E: Display>(
                 continue;
             }
             Ok(Some(Err(error))) => Problem::new(Kind::MalformedBody, format!("the body broke off: {error}")),
-            Err(_) => Problem::new(Kind::BodyTimeout, "no more of the body arrived within `server.request_timeout`"),
+            Err(too_slow) => too_slow,
         };
         let _ = chunks.send(Err(io::Error::other("the body broke off"))).await;
         return Err(broken);
@@ -136,7 +137,7 @@ fn problem(fault: DatasetFault, over: Option<u64>) -> Problem {
     match (over, fault) {
         (Some(limit), _) | (None, DatasetFault::TooLarge(limit)) => too_large(limit),
         (None, DatasetFault::Internal(error)) => error.into(),
-        (None, fault @ DatasetFault::Unreadable(ReadError::Busy)) => Problem::new(Kind::Unavailable, fault.to_string()),
+        (None, DatasetFault::Unreadable(ReadError::Busy(refusal))) => Problem::no_slot(refusal, "Parquet file"),
         (None, fault) => Problem::fault("", with_parameters(fault.to_string())),
     }
 }
@@ -165,9 +166,14 @@ pub struct FormFile {
 
 impl FormFile {
     /// Opens the file of a form.
-    pub async fn open(body: Body, boundary: String) -> Result<Self, Problem> {
+    ///
+    /// # Errors
+    /// [`Problem`], where it is no form with a file, or its head does not come within `patience`.
+    pub async fn open(body: Body, boundary: String, patience: Duration) -> Result<Self, Problem> {
         let mut form = Multipart::new(body.into_data_stream(), boundary);
-        let part = form.next_field().await.map_err(|error| malformed(&error))?;
+        let too_slow = "the head of the form did not arrive within `server.request_timeout`";
+        let part = tokio::time::timeout(patience, form.next_field()).await;
+        let part = part.map_err(|_| Problem::new(Kind::BodyTimeout, too_slow))?.map_err(|error| malformed(&error))?;
         let part = part.ok_or_else(|| Problem::new(Kind::MalformedBody, "the form has no part; it takes one file"))?;
         let (name, media_type) = (part.file_name().map(str::to_owned), part.content_type().map(ToString::to_string));
         let content = stream::unfold((form, Some(part)), |(mut form, part)| async move {

@@ -73,6 +73,16 @@ pub fn examples(command: &str) -> Option<&'static str> {
   pdr-audit key list --keys keys.toml
   pdr-audit key revoke --name alice --keys keys.toml"
         }
+        "record" => {
+            "  pdr-audit record verify access.ndjson
+  pdr-audit record verify access-20261122T101500.123456Z.ndjson access.ndjson
+  pdr-audit record verify access.ndjson | tail -n 1"
+        }
+        "store" => {
+            "  pdr-audit store check --config pdr-audit.toml
+  pdr-audit store backup pdr-audit.backup --config pdr-audit.toml
+  pdr-audit store restore pdr-audit.backup --config pdr-audit.toml"
+        }
         "openapi" => {
             "  pdr-audit openapi
   pdr-audit openapi > openapi.json

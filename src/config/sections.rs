@@ -86,6 +86,10 @@ pub struct ServerSettings {
     #[serde(deserialize_with = "values::count_or_auto")]
     #[garde(inner(custom(rules::at_least(1))))]
     pub connections: Option<usize>,
+    /// Maximum number of connections from one address; `None` for half of all.
+    #[serde(deserialize_with = "values::count_or_auto")]
+    #[garde(inner(custom(rules::at_least(1))))]
+    pub connections_per_address: Option<usize>,
     /// Maximum memory of the requests in flight: bodies, uploads and answers; `None` for eight of the largest bodies and 256 MiB.
     #[serde(alias = "body_memory", deserialize_with = "values::size_or_auto")]
     #[garde(inner(custom(rules::at_least(ByteSize::b(1)))))]

@@ -3,9 +3,11 @@
 use super::chat::{ChatRenderer, MESSAGES, is_conversation, rendered, without_conversation};
 use super::record::{Fields, PassageReport};
 use crate::datasets::Sample;
+use crate::slots::Slots;
 use documents::{Cut, DocumentKind, ReadLimits};
 use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::Arc;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// Common names of columns of texts, only suggested in messages.
@@ -257,6 +259,15 @@ fn in_words(error: serde_path_to_error::Error<serde_json::Error>, sources: &[(&s
     format!("`{path}`: {}", error.inner())
 }
 
+/// A program that reads Parquet for a client, and its share of the processes that may do so at once.
+#[derive(Clone, Debug)]
+pub struct ParquetProcess {
+    pub program: PathBuf,
+    pub slots: Slots<Arc<str>>,
+    /// Name of the client; `None` if there are no names.
+    pub client: Option<Arc<str>>,
+}
+
 /// Options for reading a file.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
@@ -266,11 +277,11 @@ pub struct ReadOptions {
     pub delimiter: Option<u8>,
     /// Which fields are what.
     pub columns: ColumnNames,
-    /// Maximum size of a record of NDJSON, of a JSON array, of CSV, or of Parquet where `parquet_program` reads it, in bytes; `None` for no
+    /// Maximum size of a record of NDJSON, of a JSON array, of CSV, or of Parquet where `parquet` reads it, in bytes; `None` for no
     /// limit.
     pub limit: Option<u64>,
-    /// Program whose processes read Parquet; `None` to read it in this process, where the file is trusted.
-    pub parquet_program: Option<PathBuf>,
+    /// Processes that read Parquet; `None` to read it in this process, where the file is trusted.
+    pub parquet: Option<ParquetProcess>,
     /// The way texts are cut into passages; `None` to leave the texts of records whole, and to cut documents by default.
     pub cut: Option<Cut>,
     /// Name of the document that a file is; `None` for the name of the file.

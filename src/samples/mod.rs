@@ -25,7 +25,7 @@ mod record;
 mod tests;
 
 pub use chat::{ChatRenderer, NAMED_BY_COMMAND};
-pub use columns::{BadRecord, ColumnNames, FileKind, FileSample, ReadOptions};
+pub use columns::{BadRecord, ColumnNames, FileKind, FileSample, ParquetProcess, ReadOptions};
 pub use dataset::{DatasetFault, DatasetOptions, encode_dataset, first_words};
 pub use input::InputFile;
 pub use parquet_process::print_rows as print_parquet_rows;

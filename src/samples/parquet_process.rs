@@ -3,16 +3,17 @@
 //!
 //! The process writes a line of JSON for each [`Line`].
 
-use super::columns::ColumnNames;
+use super::columns::{ColumnNames, ParquetProcess};
 use super::input::InputFile;
 use super::parquet_file::{self, ParquetRows};
 use super::record::{Fields, FileRecords, ReadError, Record, RecordPlace};
+use crate::slots::Slot;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::NamedTempFile;
 
@@ -23,8 +24,6 @@ const COMMAND: &str = "parquet-rows";
 const MAX_MEMORY: u64 = 512 << 20;
 /// Maximum time of a processor that it takes, in seconds.
 const MAX_SECONDS: u64 = 300;
-/// Maximum number of such processes; further files wait.
-const MAX_PROCESSES: usize = 2;
 /// Maximum time that a file waits for one of them.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
@@ -112,11 +111,16 @@ fn bound_this_process() -> io::Result<()> {
     Err(io::Error::other("processes are not bounded on this system"))
 }
 
-/// The records of a file, each of at most `limit` bytes as JSON, which another process of `program` reads. Waits while others are read.
+/// The records of a file, each of at most `limit` bytes as JSON, which another process reads. Waits while others are read.
 ///
 /// # Errors
 /// Where the file is no table or has no texts, there is no such process, or others are read for too long.
-pub fn read(mut input: InputFile, limit: u64, columns: &ColumnNames, program: &Path) -> Result<FileRecords, ReadError> {
+pub fn read(
+    mut input: InputFile,
+    limit: u64,
+    columns: &ColumnNames,
+    ParquetProcess { program, slots, client }: &ParquetProcess,
+) -> Result<FileRecords, ReadError> {
     let mut copy = None;
     let path: PathBuf = match input.plain_file() {
         Some(path) => path.to_owned(),
@@ -126,7 +130,7 @@ pub fn read(mut input: InputFile, limit: u64, columns: &ColumnNames, program: &P
             copy.insert(file).path().to_owned()
         }
     };
-    let slot = Slot::take(MAX_WAIT).ok_or(ReadError::Busy)?;
+    let slot = slots.take_within(client.as_ref(), MAX_WAIT).map_err(ReadError::Busy)?;
     let mut command = Command::new(program);
     command.arg(COMMAND).arg(&path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let child = command.spawn().map_err(|error| {
@@ -173,11 +177,11 @@ struct RowProcess {
     lines: BufReader<ChildStdout>,
     limit: u64,
     line: Vec<u8>,
-    _slot: Slot,
+    _slot: Slot<Arc<str>>,
 }
 
 impl RowProcess {
-    fn new(mut child: Child, limit: u64, slot: Slot) -> io::Result<Self> {
+    fn new(mut child: Child, limit: u64, slot: Slot<Arc<str>>) -> io::Result<Self> {
         let out = child.stdout.take().ok_or_else(|| io::Error::other("the process has no output"))?;
         Ok(Self { child, lines: BufReader::new(out), limit, line: Vec::new(), _slot: slot })
     }
@@ -216,47 +220,4 @@ fn end(status: ExitStatus) -> String {
         "reading takes more than {} MiB of memory or {MAX_SECONDS} s; write the file with smaller pages and row groups",
         MAX_MEMORY >> 20
     )
-}
-
-/// The right to run a process.
-struct Slot;
-
-static RUNNING: Mutex<usize> = Mutex::new(0);
-static ENDED: Condvar = Condvar::new();
-
-impl Slot {
-    /// Waits for at most `patience`.
-    fn take(patience: Duration) -> Option<Self> {
-        let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = ENDED.wait_timeout_while(running, patience, |running| *running >= MAX_PROCESSES);
-        let (mut running, wait) = waited.unwrap_or_else(PoisonError::into_inner);
-        if wait.timed_out() {
-            return None;
-        }
-        *running += 1;
-        Some(Self)
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        ENDED.notify_one();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_waits_for_another_one_and_not_for_ever() {
-        let slots: Vec<Slot> = (0..MAX_PROCESSES).filter_map(|_| Slot::take(Duration::ZERO)).collect();
-        assert_eq!(slots.len(), MAX_PROCESSES);
-        assert!(Slot::take(Duration::from_millis(20)).is_none());
-        let waiting = std::thread::spawn(|| Slot::take(MAX_WAIT).is_some());
-        std::thread::sleep(Duration::from_millis(20));
-        drop(slots);
-        assert!(waiting.join().unwrap());
-    }
 }

@@ -23,8 +23,8 @@ pub fn records(mut input: InputFile, options: &ReadOptions) -> Result<FileRecord
         FileKind::Ndjson => Box::new(json::lines(input, limit)),
         FileKind::Json => Box::new(json::elements(input, limit)?),
         FileKind::Csv => Box::new(csv_file::read(input, limit, options)?),
-        FileKind::Parquet => match &options.parquet_program {
-            Some(program) => parquet_process::read(input, limit, &options.columns, program)?,
+        FileKind::Parquet => match &options.parquet {
+            Some(process) => parquet_process::read(input, limit, &options.columns, process)?,
             None => Box::new(parquet_file::read(input, &options.columns)?),
         },
         FileKind::Text | FileKind::Markdown | FileKind::Html | FileKind::Epub | FileKind::Zip => {

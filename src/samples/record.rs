@@ -1,5 +1,6 @@
 //! The records of a file, where they are in it, and why it cannot be read any further.
 
+use crate::slots::NoSlot;
 use documents::PassageTally;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -73,7 +74,7 @@ pub enum ReadError {
     Io(#[from] std::io::Error),
     /// Other files of this kind are being read.
     #[error("other Parquet files are being read; try again later")]
-    Busy,
+    Busy(NoSlot),
     /// The input is not what it is read as.
     #[error("{0}")]
     Unfit(String),

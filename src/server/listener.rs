@@ -1,21 +1,23 @@
 //! Accepts connections and serves them.
 
+use super::activity::{CountedRequests, idle};
 use super::timed_stream::TimedStream;
 use super::tls::Tls;
+use crate::slots::{Slot, Slots};
 use crate::telemetry::names;
 use axum::Router;
 use axum::http::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 /// Maximum number of bytes of the head of a request.
@@ -39,14 +41,15 @@ pub struct Listener {
     socket: TcpListener,
     limits: ConnectionLimits,
     tls: Option<Tls>,
-    connections: Arc<Semaphore>,
+    /// Slots by address, as [`network`] has it.
+    connections: Slots<IpAddr>,
 }
 
 impl Listener {
     /// Listens on an address: a name or a number, and a port.
     pub async fn bind(address: (&str, u16), limits: ConnectionLimits, tls: Option<Tls>) -> io::Result<Self> {
         let socket = TcpListener::bind(address).await?;
-        let connections = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
+        let connections = Slots::new(limits.connections, limits.per_address);
         Ok(Self { socket, limits, tls, connections })
     }
 
@@ -61,7 +64,8 @@ impl Listener {
     /// Serves connections until `closing` is over; then accepts no more, closes those that are idle, and returns when all are
     /// closed.
     pub async fn serve(self, router: Router, closing: impl Future<Output = ()>) {
-        let (graceful, mut closing) = (GracefulShutdown::new(), std::pin::pin!(closing));
+        let (ending, connections) = (CancellationToken::new(), TaskTracker::new());
+        let mut closing = pin!(closing);
         loop {
             let accepted = tokio::select! {
                 accepted = self.socket.accept() => accepted,
@@ -76,7 +80,7 @@ impl Listener {
                     continue;
                 }
             };
-            let Ok(permit) = Arc::clone(&self.connections).try_acquire_owned() else {
+            let Ok(slot) = self.connections.try_take(Some(network(peer.ip()))) else {
                 metrics::counter!(names::HTTP_CONNECTIONS_REFUSED).increment(1);
                 self.refuse(stream);
                 continue;
@@ -85,18 +89,20 @@ impl Listener {
                 limits: self.limits,
                 router: router.clone(),
                 peer: PeerAddress(peer.ip()),
-                _open: OpenConnection::new(permit),
+                _open: OpenConnection::new(slot),
             };
-            let (watcher, tls) = (graceful.watcher(), self.tls.clone());
-            tokio::spawn(async move {
+            let (ending, tls) = (ending.clone(), self.tls.clone());
+            connections.spawn(async move {
                 // A failure on a connection concerns its client alone.
-                if let Err(error) = connection.serve(stream, tls, watcher).await {
+                if let Err(error) = connection.serve(stream, tls, ending).await {
                     tracing::debug!(%error, %peer, "connection ended");
                 }
             });
         }
         drop(self.socket);
-        graceful.shutdown().await;
+        ending.cancel();
+        connections.close();
+        connections.wait().await;
     }
 
     /// Tells a client that there are too many connections, where that takes no time.
@@ -116,14 +122,12 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 /// A connection that is counted as long as it is open.
-struct OpenConnection(
-    #[expect(dead_code, reason = "it is given back when the connection is closed")] OwnedSemaphorePermit,
-);
+struct OpenConnection(#[expect(dead_code, reason = "it is given back when the connection is closed")] Slot<IpAddr>);
 
 impl OpenConnection {
-    fn new(permit: OwnedSemaphorePermit) -> Self {
+    fn new(slot: Slot<IpAddr>) -> Self {
         metrics::gauge!(names::HTTP_CONNECTIONS).increment(1.0);
-        Self(permit)
+        Self(slot)
     }
 }
 
@@ -144,16 +148,21 @@ struct Connection {
 type ConnectionError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Connection {
-    async fn serve(self, stream: TcpStream, tls: Option<Tls>, watcher: Watcher) -> Result<(), ConnectionError> {
+    async fn serve(
+        self,
+        stream: TcpStream,
+        tls: Option<Tls>,
+        ending: CancellationToken,
+    ) -> Result<(), ConnectionError> {
         // Answers are written at once, so that nothing is gained by waiting for more.
         stream.set_nodelay(true)?;
-        let Some(tls) = tls else { return self.serve_http(stream, watcher).await };
+        let Some(tls) = tls else { return self.serve_http(stream, ending).await };
         let handshake = tls.acceptor().accept(stream);
         let stream = tokio::time::timeout(self.limits.header_timeout, handshake).await??;
-        self.serve_http(stream, watcher).await
+        self.serve_http(stream, ending).await
     }
 
-    async fn serve_http<S>(self, stream: S, watcher: Watcher) -> Result<(), ConnectionError>
+    async fn serve_http<S>(self, stream: S, ending: CancellationToken) -> Result<(), ConnectionError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -170,12 +179,22 @@ impl Connection {
             .max_header_list_size(MOST_HEAD_BYTES as u32)
             .max_concurrent_streams(MOST_STREAMS);
         let stream = TokioIo::new(TimedStream::new(stream, self.limits.header_timeout, self.limits.write_timeout));
-        let router = self.router.map_request(move |mut request: Request<_>| {
+        let (service, mut requests) = CountedRequests::new(self.router);
+        let service = service.map_request(move |mut request: Request<_>| {
             request.extensions_mut().insert(self.peer);
             request
         });
-        let connection = builder.serve_connection(stream, TowerToHyperService::new(router));
-        watcher.watch(connection.into_owned()).await
+        let mut connection = pin!(builder.serve_connection(stream, TowerToHyperService::new(service)));
+        // The second time it is closed, whatever the client does: one that answers no ping would keep it open.
+        for is_told in [false, true] {
+            tokio::select! {
+                ended = connection.as_mut() => return ended,
+                () = idle(&mut requests, self.limits.header_timeout) => {}
+                () = ending.cancelled(), if !is_told => {}
+            }
+            connection.as_mut().graceful_shutdown();
+        }
+        Ok(())
     }
 }
 
@@ -192,7 +211,25 @@ pub struct ConnectionLimits {
     pub header_timeout: Duration,
     /// Maximum time in which a client takes nothing of an answer.
     pub write_timeout: Duration,
+    /// Maximum number of connections.
     pub connections: usize,
+    /// Maximum number of them from one IPv4 address or one /64 of IPv6.
+    pub per_address: usize,
+}
+
+/// Returns the maximum number of connections from one address: as many as `wanted`, or half of all, rounded up.
+#[must_use]
+pub fn address_limit(wanted: Option<usize>, connections: usize) -> usize {
+    wanted.unwrap_or_else(|| connections.div_ceil(2))
+}
+
+/// Returns the address by which connections are counted: that of the peer in IPv4, its /64 in IPv6, since a client of IPv6
+/// commonly has all addresses of one.
+fn network(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+    }
 }
 
 /// Raises the number of files that the process may open to the most that it is allowed, and gives how many connections there are to
@@ -216,4 +253,22 @@ fn raised_limit() -> Option<u64> {
 #[cfg(not(unix))]
 fn raised_limit() -> Option<u64> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_counted_by_their_network() {
+        let network = |text: &str| network(text.parse().unwrap()).to_string();
+        assert_eq!((network("192.0.2.7"), network("::ffff:192.0.2.7")), ("192.0.2.7".into(), "192.0.2.7".into()));
+        assert_eq!(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_ne!(network("2001:db8:1:3::1"), network("2001:db8:1:2::1"));
+    }
+
+    #[test]
+    fn one_address_gets_half_unless_another_number_is_set() {
+        assert_eq!([address_limit(None, 1), address_limit(None, 5), address_limit(Some(9), 5)], [1, 3, 9]);
+    }
 }

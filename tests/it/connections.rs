@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
@@ -139,7 +139,10 @@ async fn an_answer_that_nobody_reads_ends_on_a_busy_connection_of_http_2() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn there_are_only_so_many_connections() {
-    let app = app(|settings| settings.server.connections = Some(3)).await;
+    let app = app(|settings| {
+        (settings.server.connections, settings.server.connections_per_address) = (Some(3), Some(3));
+    })
+    .await;
     let held: Vec<TcpStream> = {
         let mut held = Vec::new();
         for _ in 0..3 {
@@ -162,6 +165,71 @@ async fn there_are_only_so_many_connections() {
         }
         assert!(Instant::now() < until, "there is no room");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_address_cannot_take_all_connections() {
+    let app = app(|settings| settings.server.connections = Some(4)).await;
+    let local = |last: u8| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, last], 0).into()).unwrap();
+        socket.connect(app.address)
+    };
+    let _held = [local(2).await.unwrap(), local(2).await.unwrap()];
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let answer = async |mut stream: TcpStream| {
+        let _ = stream.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
+        ended(&mut stream).await
+    };
+    let refused = answer(local(2).await.unwrap()).await;
+    assert!(refused.is_empty() || refused.starts_with(b"HTTP/1.1 503"), "{}", String::from_utf8_lossy(&refused));
+    // Another address is still served.
+    assert!(answer(local(3).await.unwrap()).await.starts_with(b"HTTP/1.1 200"));
+}
+
+/// The preface of HTTP/2, and a frame of settings without any.
+const HTTP_2_BEGINNING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// A frame `PING` of HTTP/2.
+const HTTP_2_PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0\0\0\0\0\0\0\0\0";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_of_http_2_without_a_request_are_closed() {
+    let app = app(|_| {}).await;
+    // One client sends the beginning alone; another goes on sending pings, and answers none.
+    for sends_pings in [false, true] {
+        let (mut stream, begun) = (TcpStream::connect(app.address).await.unwrap(), Instant::now());
+        stream.write_all(HTTP_2_BEGINNING).await.unwrap();
+        let (mut reading, mut writing) = stream.split();
+        let pings = async {
+            while sends_pings && writing.write_all(HTTP_2_PING).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let mut answer = Vec::new();
+        tokio::select! {
+            _ = reading.read_to_end(&mut answer) => {}
+            () = pings => {}
+            () = tokio::time::sleep(Duration::from_secs(15)) => panic!("the connection stays open"),
+        }
+        assert!(begun.elapsed() >= Duration::from_millis(500), "{sends_pings}: {:?}", begun.elapsed());
+    }
+}
+
+/// A real client, whose connection is closed when it is idle and not while its request runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_of_http_2_outlasts_the_time_of_an_idle_connection() {
+    let app = app(|_| {}).await;
+    let client = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
+    let samples: Vec<Value> = (0..20_000).map(|number| json!({ "text": format!("{number} is the number") })).collect();
+    let body = json!({ "samples": samples, "methods": ["loss"] });
+    let url = format!("http://{}/v1/audits", app.address);
+    let begun = Instant::now();
+    let job = send(client.post(&url).header("prefer", "wait=2").json(&body)).await;
+    assert!([200, 202].contains(&job.status), "{}", job.text());
+    assert!(job.status == 200 || begun.elapsed() >= Duration::from_secs(2));
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(send(client.get(format!("http://{}/livez", app.address))).await.status, 200, "on a new connection");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -89,6 +89,7 @@ impl Program {
 fn recorded(path: &Path) -> Vec<(String, u64)> {
     let text = std::fs::read_to_string(path).unwrap();
     let entries = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let entries = entries.filter(|entry| entry["event"].is_null());
     entries.map(|entry| (entry["request_id"].as_str().unwrap().to_owned(), entry["status"].as_u64().unwrap())).collect()
 }
 

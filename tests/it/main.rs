@@ -50,6 +50,7 @@ mod plans;
 mod pool;
 mod score;
 mod served;
+mod shares;
 #[cfg(unix)]
 mod store_faults;
 mod structure;

@@ -2,7 +2,7 @@
 
 use super::JobResource;
 use crate::api::problem::{Kind, Problem};
-use crate::api::state::ApiState;
+use crate::api::state::{ApiState, ClientSlot};
 use crate::jobs::{JobSnapshot, Jobs, Subject};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -32,8 +32,9 @@ pub async fn follow<K: JobResource>(
 ) -> Result<Response, Problem> {
     let seen = last_event_id(headers)?;
     let first = jobs.get(id).await?;
-    let begin =
-        Following { waiting: new_events::<K>(&first, None, seen).into_iter(), known: first, jobs: jobs.clone() };
+    let slot = state.slot(&state.slots.streams, "event stream")?;
+    let waiting = new_events::<K>(&first, None, seen).into_iter();
+    let begin = Following { waiting, known: first, jobs: jobs.clone(), _slot: slot };
     let events = stream::unfold(begin, |mut following| async move {
         loop {
             if let Some(JobEvent { id, name, data }) = following.waiting.next() {
@@ -54,6 +55,7 @@ struct Following<K: JobResource> {
     waiting: IntoIter<JobEvent>,
     known: JobSnapshot<Subject<K>>,
     jobs: Jobs<K>,
+    _slot: ClientSlot,
 }
 
 impl<K: JobResource> Following<K> {

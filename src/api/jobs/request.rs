@@ -3,7 +3,7 @@
 use crate::api::check::{self, RequestFaults};
 use crate::api::conversations::SampleOrChat;
 use crate::api::problem::{Kind, Problem};
-use crate::api::state::ApiState;
+use crate::api::state::{ApiState, ClientSlot};
 use crate::audits::MAX_SAMPLES;
 use crate::datasets::{DatasetError, Sample, SampleTotals, SubmittedSamples};
 use crate::jobs::{JobError, JobKind, JobSnapshot, JobSubject, JobSummary, Jobs, Subject};
@@ -238,12 +238,25 @@ pub fn refuse_lost_work(state: &ApiState) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Records the job in the request's note, and waits for its end as long as `Prefer: wait=N` allows. Returns its latest state.
+/// The wait of a submission, with its slot.
+pub struct Wait {
+    seconds: u64,
+    _slot: ClientSlot,
+}
+
+/// Takes a slot for the wait of `Prefer: wait=N`, if there is one. Called before the submission, so that one that is refused has
+/// queued nothing.
+pub fn wait(state: &ApiState, headers: &HeaderMap) -> Result<Option<Wait>, Problem> {
+    let Some(seconds) = preferred_wait(headers) else { return Ok(None) };
+    Ok(Some(Wait { seconds, _slot: state.slot(&state.slots.waits, "waiting submission")? }))
+}
+
+/// Records the job in the request's note, and waits for its end as long as the wait allows. Returns its latest state.
 pub async fn awaited<K: JobKind>(
     state: &ApiState,
     jobs: &Jobs<K>,
     job: JobSnapshot<Subject<K>>,
-    headers: &HeaderMap,
+    wait: Option<Wait>,
 ) -> JobSnapshot<Subject<K>> {
     state.note.update(|work| {
         let JobSummary { model, dataset, samples, .. } = job.subject.summary();
@@ -252,9 +265,9 @@ pub async fn awaited<K: JobKind>(
         work.job = Some(job.id.to_string());
         work.texts = Some(samples.samples);
     });
-    let Some(seconds) = preferred_wait(headers) else { return job };
+    let Some(wait) = wait else { return job };
     let waited = tokio::select! {
-        waited = jobs.wait(job.id, Duration::from_secs(seconds)) => waited.ok(),
+        waited = jobs.wait(job.id, Duration::from_secs(wait.seconds)) => waited.ok(),
         () = state.draining.cancelled() => None,
     };
     // Gone only if it finished and was deleted meanwhile; then the job as submitted is the best answer.

@@ -115,8 +115,9 @@ async fn submit<K: JobResource>(
     let dataset = request::named_dataset(jobs, body.dataset(), idempotency_key.as_deref()).await?;
     let prepared = K::prepare(&state, body, dataset, idempotency_key.as_deref()).await?;
     request::refuse_lost_work(&state)?;
+    let wait = request::wait(&state, &headers)?;
     let job = jobs.submit(Submission { idempotency_key, ..prepared }).await?;
-    let job = request::awaited(&state, jobs, job, &headers).await;
+    let job = request::awaited(&state, jobs, job, wait).await;
     let body = view::<K>(&state, &job, &arrival).await?;
     Ok(request::accepted(&job, K::DOCUMENT.location(job.id), &headers, body))
 }

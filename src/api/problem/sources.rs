@@ -9,7 +9,9 @@ use crate::finetunes::RemoveError;
 use crate::jobs::{FailureKind, FailureRecord, JobError};
 use crate::pool::{AdapterError, FindError, LoadError, OpenError, UnknownModel, UnloadError};
 use crate::scorer::ScorerError;
+use crate::slots::NoSlot;
 use crate::store::StoreError;
+use crate::wire::number_of;
 use std::time::Duration;
 
 /// Advice for requests with too many texts for one answer.
@@ -33,6 +35,24 @@ impl Problem {
                 Self::retry_in(1, detail)
             }
             Some(error) => error.into(),
+        }
+    }
+}
+
+impl Problem {
+    /// A request that finds no slot for a thing, which is named in the singular.
+    pub fn no_slot(refusal: NoSlot, thing: &str) -> Self {
+        match refusal {
+            NoSlot::Full(limit) => {
+                let detail =
+                    format!("there are {} at once, which is the limit of all clients", number_of(limit, thing));
+                Self::new(Kind::Unavailable, detail)
+            }
+            NoSlot::ShareTaken(limit) => {
+                let detail =
+                    format!("this client has {} at once, which is the limit of one client", number_of(limit, thing));
+                Self::new(Kind::QuotaExceeded, detail)
+            }
         }
     }
 }

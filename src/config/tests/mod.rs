@@ -47,6 +47,7 @@ fn every_key_can_come_from_the_file() {
         header_timeout = 7
         write_timeout = "8s"
         connections = 9
+        connections_per_address = 4
         body_memory = "10KB"
         proxies = ["10.0.0.0/8"]
         insecure_no_auth = true
@@ -129,6 +130,7 @@ fn every_key_can_come_from_the_file() {
             header_timeout: Duration::from_secs(7),
             write_timeout: Duration::from_secs(8),
             connections: Some(9),
+            connections_per_address: Some(4),
             proxies: vec!["10.0.0.0/8".to_owned()],
             request_memory: Some(ByteSize::b(10_000)),
             insecure_no_auth: true,
