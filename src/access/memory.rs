@@ -52,7 +52,7 @@ pub enum MemoryRefusal {
 }
 
 impl MemoryBudget {
-    /// Creates a budget of `bytes`, by default for [`BODIES`] bodies of `body_limit` bytes and [`ANSWERS`]; never less than one body.
+    /// Creates a budget of `bytes`, by default for eight bodies of `body_limit` bytes and 256 MiB of answers; never less than one body.
     #[must_use]
     pub fn new(bytes: Option<u64>, body_limit: u64) -> Self {
         let default = body_limit.saturating_mul(BODIES).saturating_add(ANSWERS);
