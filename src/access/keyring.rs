@@ -7,13 +7,20 @@ use super::secret::SecretDigest;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 use time::OffsetDateTime;
+use tokio::sync::watch;
+
+/// Longest time without a look at the expiry of a key.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
 /// The keys that the service accepts, as the file has them; cheap to clone, and clones are the same one.
 #[derive(Clone, Debug)]
 pub struct Keyring {
     path: PathBuf,
     keys: Arc<RwLock<Vec<AcceptedKey>>>,
+    /// Changes when the file was read again.
+    reloads: watch::Sender<()>,
 }
 
 #[derive(Clone, Debug)]
@@ -34,7 +41,7 @@ pub enum RefusedKey {
 
 impl Keyring {
     pub fn open(path: &Path) -> Result<Self, KeyFileError> {
-        let ring = Self { path: path.to_owned(), keys: Arc::default() };
+        let ring = Self { path: path.to_owned(), keys: Arc::default(), reloads: watch::Sender::new(()) };
         ring.reload()?;
         Ok(ring)
     }
@@ -63,6 +70,7 @@ impl Keyring {
             AcceptedKey { digest, expires, client: Arc::new(Client::new(&name, &id, scopes, quota)) }
         };
         *keys = file.keys.into_iter().map(accepted).collect();
+        self.reloads.send_replace(());
         Ok(keys.len())
     }
 
@@ -71,6 +79,33 @@ impl Keyring {
     pub fn ids(&self) -> BTreeSet<String> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         keys.iter().filter_map(|key| key.client.key_id().map(str::to_owned)).collect()
+    }
+
+    /// Returns true as long as the key of a client that was accepted before is there and has not expired.
+    #[must_use]
+    pub fn still_accepts(&self, client: &Client, now: OffsetDateTime) -> bool {
+        self.expiry(client).is_some_and(|expires| expires.is_none_or(|expires| now < expires))
+    }
+
+    /// Returns once the key of a client is not accepted any more.
+    pub async fn refused(&self, client: &Client) {
+        let mut reloads = self.reloads.subscribe();
+        while let Some(expires) = self.expiry(client) {
+            let left = expires.map(|expires| expires - OffsetDateTime::now_utc());
+            if left.is_some_and(|left| !left.is_positive()) {
+                return;
+            }
+            // A clock that is set forward ends a key early, which is seen within this time.
+            let left = left.and_then(|left| left.try_into().ok()).unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP);
+            // A passed time is no error, and this ring holds the other end of the channel.
+            let _ = tokio::time::timeout(left, reloads.changed()).await;
+        }
+    }
+
+    /// Returns when the key of a client expires, if it does; `None` if the key is not there.
+    fn expiry(&self, client: &Client) -> Option<Option<OffsetDateTime>> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.iter().find(|key| key.client.key_id() == client.key_id()).map(|key| key.expires)
     }
 
     /// The client that has this secret. Takes the same time for every secret.

@@ -1,7 +1,7 @@
 //! State shared by the routes, and the part of it that the client of a request may see.
 
 use super::accepted_origins::{AcceptedHosts, AcceptedOrigins};
-use super::problem::Problem;
+use super::problem::{Kind, Problem};
 use crate::access::{AccessRecord, Client, Keyring, MemoryBudget, RecordedWork, RequestMemory};
 use crate::audits::Calibration;
 use crate::config::{LimitSettings, Settings, parse_network};
@@ -22,6 +22,7 @@ use std::any::Any;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use time::OffsetDateTime;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -155,6 +156,23 @@ impl ApiState {
             jobs: RoutedJobs { client: client.principal().clone(), ..self.jobs.clone() },
             client: Arc::clone(client),
             ..self.clone()
+        }
+    }
+
+    /// Refuses a request whose key is not accepted any more, since it took long.
+    pub fn check_key(&self) -> Result<(), Problem> {
+        let keyring = self.keyring.as_ref();
+        if keyring.is_none_or(|keyring| keyring.still_accepts(&self.client, OffsetDateTime::now_utc())) {
+            return Ok(());
+        }
+        Err(Problem::new(Kind::Unauthenticated, "the key was revoked or has expired while the request was read"))
+    }
+
+    /// Returns once the key of the client is not accepted any more.
+    pub async fn key_refused(&self) {
+        match &self.keyring {
+            Some(keyring) => keyring.refused(&self.client).await,
+            None => std::future::pending().await,
         }
     }
 

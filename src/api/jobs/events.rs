@@ -45,8 +45,13 @@ pub async fn follow<K: JobResource>(
         }
     });
     // A service that ends would wait for clients that listen; they come back to another one.
-    let draining = state.draining.clone();
-    let events = events.take_until(async move { draining.cancelled().await });
+    let state = state.clone();
+    let events = events.take_until(async move {
+        tokio::select! {
+            () = state.draining.cancelled() => {}
+            () = state.key_refused() => {}
+        }
+    });
     Ok(Sse::new(events.boxed()).keep_alive(KeepAlive::default()).into_response())
 }
 
