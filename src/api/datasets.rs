@@ -179,7 +179,7 @@ pub async fn upload(
         let template = conversations::template(&state, Some(&model), problem).await?;
         options.read.columns.chat = Some(ChatRenderer::new(state.limits.text.as_u64(), move || Ok(template)));
     }
-    let upload = state.slot(&state.slots.uploads, "upload")?;
+    let slot = state.slot(&state.slots.uploads, "upload")?;
     let report = options.read.report.clone();
     let unnamed = || Some(UNNAMED.to_owned());
     let encoded = match boundary(&headers)? {
@@ -189,14 +189,13 @@ pub async fn upload(
             (options.read.kind, options.read.delimiter) =
                 media_type.and_then(|media_type| known_media(&media_type)).unwrap_or_default();
             options.read.document_name = options.read.document_name.or(name).or_else(unnamed);
-            store_body(&state, content, options).await?
+            store_body(&state, slot, content, options).await?
         }
         None => {
             options.read.document_name = options.read.document_name.or_else(unnamed);
-            store_body(&state, body.into_data_stream(), options).await?
+            store_body(&state, slot, body.into_data_stream(), options).await?
         }
     };
-    drop(upload);
     state.note.update(|work| work.dataset = Some(encoded.id.clone()));
     let row = state.jobs.store().dataset(state.jobs.client(), &encoded.id).await?;
     let row = row.ok_or_else(|| Problem::internal("a dataset that was stored is not there"))?;

@@ -2,7 +2,7 @@
 
 use super::body_pace::BodyPace;
 use super::problem::{Kind, Problem};
-use super::state::ApiState;
+use super::state::{ApiState, ClientSlot};
 use crate::datasets::{DatasetError, DatasetWriter, EncodedDataset};
 use crate::samples::{
     DatasetFault, DatasetOptions, FileKind, InputFile, NAMED_BY_COMMAND, ReadError, ReadOptions, encode_dataset,
@@ -31,9 +31,11 @@ pub struct UploadOptions {
     pub retain: bool,
 }
 
-/// Reads a body as a dataset and writes it into the store. Nothing is kept of one that has a fault, or that breaks off.
+/// Reads a body as a dataset and writes it into the store. Nothing is kept of one that has a fault, or that breaks off. The slot and the
+/// memory are given back when the thread that reads has ended, which may be after the client has gone.
 pub async fn store_body<E: Display>(
     state: &ApiState,
+    slot: ClientSlot,
     body: impl Stream<Item = Result<Bytes, E>> + Unpin,
     options: UploadOptions,
 ) -> Result<EncodedDataset, Problem> {
@@ -43,9 +45,10 @@ pub async fn store_body<E: Display>(
     let (chunks, received) = mpsc::channel(WAITING_CHUNKS);
     let (blocks, mut encoded_blocks) = mpsc::channel::<String>(WAITING_BLOCKS);
     let over = Arc::new(AtomicBool::new(false));
-    let noted = Arc::clone(&over);
+    let (noted, memory) = (Arc::clone(&over), Arc::clone(&state.memory));
     let parser = tokio::task::spawn_blocking(move || {
-        let input = open(ChunkReader { received, chunk: Bytes::new() }, &options.read, limit, noted)?;
+        let _slot = slot;
+        let input = open(ChunkReader::new(received), &options.read, limit, noted)?.charged_to(&memory);
         encode_dataset(input, &options.read, options.dataset, |block| blocks.blocking_send(block).is_ok())
     });
     let (place, owner) = (state.jobs.store().clone(), state.client.name().to_owned());
@@ -63,6 +66,7 @@ pub async fn store_body<E: Display>(
     sent?;
     let mut writer = stored?;
     let encoded = encoded.map_err(|fault| problem(fault, over.load(Ordering::Relaxed).then_some(limit)))?;
+    state.check_key()?;
     if let Some(rest) = &encoded.rest {
         writer.write(rest).await?;
     }
@@ -79,7 +83,12 @@ async fn forward<E: Display>(
     let mut pace = BodyPace::new(patience);
     loop {
         let broken = match pace.next(&mut stream).await {
-            Ok(None) => return Ok(()),
+            Ok(None) => {
+                // The reader has found a fault where nobody takes it.
+                let _ = chunks.send(Ok(END)).await;
+                return Ok(());
+            }
+            Ok(Some(Ok(chunk))) if chunk.is_empty() => continue,
             Ok(Some(Ok(chunk))) => {
                 if chunks.send(Ok(chunk)).await.is_err() {
                     // A client that is still sending when the connection closes would never see the answer.
@@ -138,6 +147,7 @@ fn problem(fault: DatasetFault, over: Option<u64>) -> Problem {
         (Some(limit), _) | (None, DatasetFault::TooLarge(limit)) => too_large(limit),
         (None, DatasetFault::Internal(error)) => error.into(),
         (None, DatasetFault::Unreadable(ReadError::Busy(refusal))) => Problem::no_slot(refusal, "Parquet file"),
+        (None, DatasetFault::Unreadable(ReadError::Memory(refusal))) => refusal.into(),
         (None, fault) => Problem::fault("", with_parameters(fault.to_string())),
     }
 }
@@ -202,19 +212,28 @@ fn malformed(error: &multer::Error) -> Problem {
     Problem::new(Kind::MalformedBody, format!("the form cannot be read: {error}"))
 }
 
+/// The end of a body, which is no chunk of it. Without one, the client has gone.
+const END: Bytes = Bytes::new();
+
 /// Chunks that come from elsewhere, as a reader.
 struct ChunkReader {
     received: mpsc::Receiver<io::Result<Bytes>>,
     chunk: Bytes,
+    is_over: bool,
+}
+
+impl ChunkReader {
+    fn new(received: mpsc::Receiver<io::Result<Bytes>>) -> Self {
+        Self { received, chunk: Bytes::new(), is_over: false }
+    }
 }
 
 impl Read for ChunkReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.chunk.is_empty() {
-            match self.received.blocking_recv() {
-                Some(chunk) => self.chunk = chunk?,
-                None => return Ok(0),
-            }
+        if self.chunk.is_empty() && !self.is_over {
+            let gone = || Err(io::Error::other("the client has gone"));
+            self.chunk = self.received.blocking_recv().unwrap_or_else(gone)?;
+            self.is_over = self.chunk.is_empty();
         }
         let taken = self.chunk.split_to(self.chunk.len().min(buffer.len()));
         buffer[..taken.len()].copy_from_slice(&taken);

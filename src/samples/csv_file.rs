@@ -24,7 +24,7 @@ pub fn read(
         None if input.extension() == "tsv" => b'\t',
         None => delimiter(input.peek(1)?, options),
     };
-    let counter = input.counter();
+    let (counter, memory) = (input.counter(), input.memory());
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(RecordBytes::new(input, limit));
     let header = reader.headers().map_err(unfit)?;
     if header.len() > MAX_COLUMNS {
@@ -44,7 +44,10 @@ pub fn read(
         let line = end_of_last.line() + reader.get_ref().line_ends_before();
         let fields = match read {
             Ok(false) => return None,
-            Ok(true) => Ok(fields(&record, &names, text.as_deref())),
+            Ok(true) => match memory.hold(record.as_slice().len()) {
+                Ok(()) => Ok(fields(&record, &names, text.as_deref())),
+                Err(refusal) => return Some(Err(refusal)),
+            },
             Err(error) => match error.kind() {
                 ErrorKind::UnequalLengths { expected_len, len, .. } => {
                     Err(format!("{}, where the header has {expected_len}", number_of(*len, "field")))

@@ -1,5 +1,7 @@
 //! The bytes of a file: opened, decompressed and counted.
 
+use super::record::ReadError;
+use crate::access::RequestMemory;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{BufRead, Error, ErrorKind, Read, Result, stdin};
@@ -7,6 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use tempfile::NamedTempFile;
+
+/// Copies of a long record while it is read: its bytes, their buffer's spare half, its values, its text, and its line of the dataset.
+const COPIES: u64 = 6;
+/// A record of up to this many bytes takes no memory worth counting.
+const FREE_RECORD: usize = 1 << 20;
 
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -23,6 +30,23 @@ pub struct InputFile {
     file: Option<PathBuf>,
     /// Deleted when this is dropped.
     _temporary: Option<NamedTempFile>,
+    memory: RecordMemory,
+}
+
+/// Memory of the request whose body is read, if it is one.
+#[derive(Clone, Debug, Default)]
+pub struct RecordMemory(Option<Arc<RequestMemory>>);
+
+impl RecordMemory {
+    /// Lets the request hold what reading a record of `bytes` bytes takes beside the bytes themselves, for as long as it lasts.
+    ///
+    /// # Errors
+    /// [`ReadError::Memory`] where there is no room for it.
+    pub(super) fn hold(&self, bytes: usize) -> std::result::Result<(), ReadError> {
+        let Some(memory) = self.0.as_ref().filter(|_| bytes > FREE_RECORD) else { return Ok(()) };
+        let bytes = (bytes as u64).saturating_mul(COPIES);
+        memory.grow_to(bytes).map_err(ReadError::Memory)
+    }
 }
 
 impl InputFile {
@@ -59,7 +83,16 @@ impl InputFile {
         };
         let compressed = gzip || zstd;
         let (extension, file) = (extension.to_owned(), None);
-        Ok(Self { reader, position, size: None, extension, compressed, file, _temporary: None })
+        Ok(Self {
+            reader,
+            position,
+            size: None,
+            extension,
+            compressed,
+            file,
+            _temporary: None,
+            memory: RecordMemory::default(),
+        })
     }
 
     /// A temporary file, which is deleted with this value.
@@ -79,6 +112,17 @@ impl InputFile {
     pub fn limited(self, limit: u64, over: Arc<AtomicBool>) -> Self {
         let reader = Limited { reader: self.reader, left: limit, over };
         Self { reader: PeekReader::new(Box::new(reader)), ..self }
+    }
+
+    /// The same input, whose records take their memory of this request's.
+    #[must_use]
+    pub fn charged_to(self, memory: &Arc<RequestMemory>) -> Self {
+        Self { memory: RecordMemory(Some(Arc::clone(memory))), ..self }
+    }
+
+    /// Memory of the request that is read, if it is one.
+    pub(super) fn memory(&self) -> RecordMemory {
+        self.memory.clone()
     }
 
     /// Returns the size of the file in bytes, as stored, compressed or not; `None` if it is not known.

@@ -4,17 +4,21 @@ use super::input::InputFile;
 use super::record::{Fields, ReadError, Record, RecordPlace};
 use crate::wire::without_place;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Deserializer, Value};
 use std::io::{self, BufRead, Read};
 use std::iter::from_fn;
 use std::sync::atomic::Ordering::Relaxed;
+
+/// Maximum number of JSON values of a record, names included: each takes 100 bytes of memory or more, and may take two of the file.
+const MAX_VALUES: usize = 200_000;
 
 /// Some editors begin a file with it.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The records of lines of at most `limit` bytes; blank lines are none.
 pub fn lines(input: InputFile, limit: u64) -> impl Iterator<Item = Result<Record, ReadError>> {
-    let counter = input.counter();
+    let (counter, memory) = (input.counter(), input.memory());
     let mut lines = Lines { reader: input, number: 0, limit };
     from_fn(move || {
         let line = match lines.next() {
@@ -24,13 +28,19 @@ pub fn lines(input: InputFile, limit: u64) -> impl Iterator<Item = Result<Record
                 return Some(Err(ReadError::Broken { place, fault: error.to_string() }));
             }
         };
-        let fields = line.and_then(|line| parse(&line));
+        let fields = match line.map(|line| memory.hold(line.len()).map(|()| parse(&line))) {
+            Ok(Ok(fields)) => fields,
+            Ok(Err(refusal)) => return Some(Err(refusal)),
+            Err(fault) => Err(fault),
+        };
         Some(Ok(Record { place: RecordPlace::Line(lines.number), position: counter.load(Relaxed), fields }))
     })
 }
 
+/// Reads a record.
 fn parse(line: &[u8]) -> Result<Fields, String> {
     let line = line.trim_ascii();
+    check_size(line)?;
     if line == b"{" {
         return Err(
             "not JSON: an object begins that does not end on its line; write each on one line (`jq -c .`)".into()
@@ -39,6 +49,34 @@ fn parse(line: &[u8]) -> Result<Fields, String> {
     let fault = |error: serde_json::Error| format!("not JSON: {} at column {}", without_place(&error), error.column());
     let value = serde_json::from_slice(line).map_err(fault)?;
     fields(value)
+}
+
+/// Refuses a record of more than [`MAX_VALUES`] values, before any of them is read.
+///
+/// # Errors
+/// The limit, in words.
+pub fn check_size(json: &[u8]) -> Result<(), String> {
+    // A value takes a byte, and another one separates it from the next.
+    let may_be_too_large = json.len() > 2 * MAX_VALUES;
+    if may_be_too_large && most_values(json) > MAX_VALUES {
+        return Err(format!("the record has more than {MAX_VALUES} JSON values"));
+    }
+    Ok(())
+}
+
+/// Returns an upper bound on the number of values of a JSON text: each but the first follows a bracket, a comma or a colon.
+fn most_values(json: &[u8]) -> usize {
+    let (mut values, mut in_string, mut is_escaped) = (1, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' | b',' | b':' if !in_string => values += 1,
+            _ => {}
+        }
+    }
+    values
 }
 
 /// The fields of an object; a string alone is a text.
@@ -103,7 +141,7 @@ pub fn elements(
         return Err(ReadError::Unfit(format!("a JSON array begins with '[', and this file with {begins}")));
     }
     input.consume(1);
-    let counter = input.counter();
+    let (counter, memory) = (input.counter(), input.memory());
     let (mut number, mut ended) = (0, false);
     Ok(from_fn(move || {
         if ended {
@@ -116,14 +154,17 @@ pub fn elements(
         ended = !matches!(next, Ok(Some(_)));
         match next {
             Ok(None) => None,
-            Ok(Some(value)) => Some(Ok(Record { place, position: counter.load(Relaxed), fields: fields(value) })),
+            Ok(Some(element)) => {
+                let fields = memory.hold(element.get().len()).map(|()| parse(element.get().as_bytes()));
+                Some(fields.map(|fields| Record { place, position: counter.load(Relaxed), fields }))
+            }
             Err(fault) => Some(Err(ReadError::Broken { place, fault })),
         }
     }))
 }
 
 /// The next element; none at the end of the array, after which nothing may follow.
-fn next_element(input: &mut InputFile, is_first: bool, limit: u64) -> Result<Option<Value>, String> {
+fn next_element(input: &mut InputFile, is_first: bool, limit: u64) -> Result<Option<Box<RawValue>>, String> {
     let cut_off = "the file ends in the middle of the array";
     let unreadable = |error: io::Error| error.to_string();
     let byte = next_byte(input).map_err(unreadable)?.ok_or(cut_off)?;
@@ -146,7 +187,7 @@ fn next_element(input: &mut InputFile, is_first: bool, limit: u64) -> Result<Opt
     }
     let mut element = Read::take(input, limit);
     // An object or a string ends with its last byte: nothing that follows it is read.
-    let value = Value::deserialize(&mut Deserializer::from_reader(&mut element));
+    let value = Box::<RawValue>::deserialize(&mut Deserializer::from_reader(&mut element));
     value.map(Some).map_err(|error| match (error.is_eof(), element.limit()) {
         (true, 0) => format!("the element is longer than {limit} bytes (server.body_limit)"),
         (true, _) => cut_off.to_owned(),
@@ -185,6 +226,13 @@ mod tests {
     }
 
     #[test]
+    fn values_are_counted_outside_of_strings() {
+        for (json, most) in [(r#""a,b""#, 1), ("[]", 2), (r#"{"a": [1, "x,\", [", null], "\\": {}}"#, 9)] {
+            assert_eq!(most_values(json.as_bytes()), most, "{json}");
+        }
+    }
+
+    #[test]
     fn a_line_is_an_object_or_a_text() {
         assert_eq!(parse(b" {\"a\": 1}\r\n").unwrap()["a"], 1);
         assert_eq!(parse(b"\"a text\"").unwrap()["text"], "a text");
@@ -194,6 +242,10 @@ mod tests {
             (b"[{\"text\": \"a\"}]", "but a JSON array"),
             (b"7", "but a JSON number"),
             (b"{\"text\": \"\xff\"}", "not JSON: "),
+            (
+                format!("{{\"text\": \"a\", \"x\": [0{}]}}", ",0".repeat(MAX_VALUES)).as_bytes(),
+                "more than 200000 JSON values",
+            ),
         ] {
             let fault = parse(line).unwrap_err();
             assert!(fault.contains(words), "{fault}");

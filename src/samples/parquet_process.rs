@@ -4,7 +4,8 @@
 //! The process writes a line of JSON for each [`Line`].
 
 use super::columns::{ColumnNames, ParquetProcess};
-use super::input::InputFile;
+use super::input::{InputFile, RecordMemory};
+use super::json::check_size;
 use super::parquet_file::{self, ParquetRows};
 use super::record::{Fields, FileRecords, ReadError, Record, RecordPlace};
 use crate::slots::Slot;
@@ -139,7 +140,7 @@ pub fn read(
             format!("the process that reads Parquet cannot be started ({}): {error}", program.display()),
         )
     });
-    let mut process = RowProcess::new(child?, limit, slot)?;
+    let mut process = RowProcess::new(child?, limit, slot, input.memory())?;
     let (names, count) = match process.line()? {
         Line::Table { columns, rows } => (columns, rows.max(1)),
         Line::Unfit(fault) => return Err(ReadError::Unfit(fault)),
@@ -166,7 +167,8 @@ pub fn read(
             Ok(Line::End) => None,
             Ok(Line::Fault(fault)) => broken(fault),
             Ok(line) => broken(format!("{line:?} in place of a row")),
-            Err(error) => broken(error.to_string()),
+            Err(ReadError::Io(error)) => broken(error.to_string()),
+            Err(error) => Some(Err(error)),
         }
     })))
 }
@@ -177,28 +179,33 @@ struct RowProcess {
     lines: BufReader<ChildStdout>,
     limit: u64,
     line: Vec<u8>,
+    memory: RecordMemory,
     _slot: Slot<Arc<str>>,
 }
 
 impl RowProcess {
-    fn new(mut child: Child, limit: u64, slot: Slot<Arc<str>>) -> io::Result<Self> {
+    fn new(mut child: Child, limit: u64, slot: Slot<Arc<str>>, memory: RecordMemory) -> io::Result<Self> {
         let out = child.stdout.take().ok_or_else(|| io::Error::other("the process has no output"))?;
-        Ok(Self { child, lines: BufReader::new(out), limit, line: Vec::new(), _slot: slot })
+        Ok(Self { child, lines: BufReader::new(out), limit, line: Vec::new(), memory, _slot: slot })
     }
 
-    fn line(&mut self) -> io::Result<Line> {
+    fn line(&mut self) -> Result<Line, ReadError> {
         // `{"row":` and `}`.
         const FRAME: u64 = 8;
         let most = self.limit.saturating_add(FRAME);
         self.line.clear();
         Read::take(&mut self.lines, most.saturating_add(1)).read_until(b'\n', &mut self.line)?;
         match self.line.pop() {
-            Some(b'\n') => Ok(serde_json::from_slice(&self.line)?),
+            Some(b'\n') => {
+                self.memory.hold(self.line.len())?;
+                check_size(&self.line).map_err(io::Error::other)?;
+                Ok(serde_json::from_slice(&self.line).map_err(io::Error::from)?)
+            }
             Some(_) if self.line.len() as u64 >= most => {
                 let fault = format!("the row is longer than {} bytes as JSON (server.body_limit)", self.limit);
-                Err(io::Error::other(fault))
+                Err(io::Error::other(fault).into())
             }
-            _ => Err(io::Error::other(end(self.child.wait()?))),
+            _ => Err(io::Error::other(end(self.child.wait()?)).into()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The records of a file, where they are in it, and why it cannot be read any further.
 
+use crate::access::MemoryRefusal;
 use crate::slots::NoSlot;
 use documents::PassageTally;
 use serde_json::{Map, Value};
@@ -75,6 +76,9 @@ pub enum ReadError {
     /// Other files of this kind are being read.
     #[error("other Parquet files are being read; try again later")]
     Busy(NoSlot),
+    /// A record takes more memory than there is for the request.
+    #[error(transparent)]
+    Memory(MemoryRefusal),
     /// The input is not what it is read as.
     #[error("{0}")]
     Unfit(String),
