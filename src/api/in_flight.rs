@@ -35,16 +35,17 @@ impl InFlight {
         Self { permit: None, memory: None }
     }
 
-    /// Keeps the response in flight until its body has been sent. If the client takes none of the body for `write_timeout`, it
-    /// breaks off and is freed, whatever the protocol: HTTP/2 has flow control per stream, so a client may leave one answer
-    /// unread while the connection is busy.
+    /// Keeps the response in flight until the connection has taken the last part of its body. If it takes none of a long body for
+    /// `write_timeout`, that breaks off and is freed, whatever the protocol: HTTP/2 has flow control per stream, so a client may
+    /// leave one answer unread while the connection is busy. A short body is freed at once: hyper keeps the body of a stream of HTTP/2
+    /// until the client makes room for it, which may be never.
     #[must_use]
     pub fn until_sent(mut self, mut response: Response, write_timeout: Duration) -> Response {
         self.permit = response.extensions_mut().remove();
         self.memory = response.extensions_mut().remove();
         let length = response.body().size_hint().exact();
         if length.is_some_and(|length| length <= SHORT) {
-            return response.map(|body| Body::new(CountedBody { body, _in_flight: self }));
+            return response.map(|body| Body::new(ShortBody { body, in_flight: Some(self) }));
         }
         if let Some(length) = length {
             response.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(length));
@@ -116,13 +117,13 @@ async fn send(parts: &mpsc::Sender<Part>, part: Part, write_timeout: Duration) -
     }
 }
 
-/// A short body that is counted as long as it is there.
-struct CountedBody {
+/// A short body, which is in flight until its last frame is taken.
+struct ShortBody {
     body: Body,
-    _in_flight: InFlight,
+    in_flight: Option<InFlight>,
 }
 
-impl HttpBody for CountedBody {
+impl HttpBody for ShortBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -130,7 +131,11 @@ impl HttpBody for CountedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if self.body.is_end_stream() || matches!(frame, Poll::Ready(None | Some(Err(_)))) {
+            self.in_flight = None;
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
@@ -199,6 +204,20 @@ mod tests {
         while begin().grow_to(1_000).is_err() {
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn a_short_body_holds_memory_until_it_is_taken_and_not_until_it_is_dropped() {
+        let budget = MemoryBudget::new(Some(1_000), 1);
+        let memory = budget.begin(&Principal::default());
+        memory.grow_to(1_000).unwrap();
+        let mut response = "an answer".into_response();
+        response.extensions_mut().insert(Arc::new(memory));
+        let mut body = InFlight::begin().until_sent(response, TIMEOUT).into_body();
+        assert!(budget.begin(&Principal::default()).grow_to(1).is_err());
+        let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+        assert!(frame.unwrap().is_ok() && budget.begin(&Principal::default()).grow_to(1_000).is_ok());
+        drop(body);
     }
 
     #[tokio::test]

@@ -179,7 +179,7 @@ impl Connection {
             .max_header_list_size(MOST_HEAD_BYTES as u32)
             .max_concurrent_streams(MOST_STREAMS);
         let stream = TokioIo::new(TimedStream::new(stream, self.limits.header_timeout, self.limits.write_timeout));
-        let (service, mut requests) = CountedRequests::new(self.router);
+        let (service, mut requests) = CountedRequests::new(self.router, self.limits.write_timeout);
         let service = service.map_request(move |mut request: Request<_>| {
             request.extensions_mut().insert(self.peer);
             request
