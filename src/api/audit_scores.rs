@@ -4,6 +4,7 @@
 use super::accept::{CSV, CSV_UTF8, NDJSON, preferred, takes_gzip};
 use super::problem::Problem;
 use super::sample_line::{LEADING, SampleLine, TRAILING, column_name};
+use super::state::ApiState;
 use crate::audits::{AuditError, ScoreHeader, ScoreReader, ScoredRow, StoredScores};
 use crate::datasets::ExtraColumns;
 use crate::table::{ColumnKind, ParquetWriter, ResultRow, Table, text};
@@ -19,8 +20,14 @@ use std::io::{self, Write};
 
 pub const PARQUET: &str = "application/vnd.apache.parquet";
 
-/// Blocks of rows that are held in memory and written as one group of a Parquet file.
-const GROUP_BLOCKS: usize = 8;
+/// Rows that are held in memory and written as one group of a Parquet file.
+const GROUP_ROWS: usize = 4_000;
+/// A group ends with the row that makes its extra columns longer than this, in bytes of JSON; as values they take 40 times as much.
+const GROUP_COLUMN_BYTES: usize = 1 << 20;
+/// Memory that the lines of a file take while they are written, in bytes.
+const LINES_MEMORY: u64 = 4 << 20;
+/// Memory that the groups of a Parquet file take while they are written, in bytes, with extra columns and without.
+const PARQUET_MEMORY: [u64; 2] = [96 << 20, 8 << 20];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScoresFormat {
@@ -50,8 +57,10 @@ enum RowWriter {
 type WriteLines = fn(scores: &StoredScores, rows: &[ScoredRow], first: usize) -> io::Result<Vec<u8>>;
 
 /// The scores in the format that the client prefers, written as they are read.
-pub async fn respond(scores: StoredScores, headers: &HeaderMap) -> Result<Response, Problem> {
+pub async fn respond(state: &ApiState, scores: StoredScores, headers: &HeaderMap) -> Result<Response, Problem> {
     let format = preferred(headers, formats()).ok_or_else(|| Problem::not_acceptable(&[NDJSON[0], CSV, PARQUET]))?;
+    let is_plain = usize::from(scores.columns.is_empty());
+    state.memory.grow_to(if format == ScoresFormat::Parquet { PARQUET_MEMORY[is_plain] } else { LINES_MEMORY })?;
     let (media, write): (_, WriteLines) = match format {
         ScoresFormat::Ndjson => (NDJSON[0], ndjson),
         ScoresFormat::Csv => (CSV_UTF8, csv),
@@ -94,11 +103,14 @@ fn body(scores: StoredScores, writer: RowWriter) -> Body {
 impl ScoresFile {
     /// The rows that are written at once; none after the last.
     async fn next_rows(&mut self) -> Result<Vec<ScoredRow>, AuditError> {
-        let blocks = if matches!(self.writer, RowWriter::Parquet(_)) { GROUP_BLOCKS } else { 1 };
-        let mut rows = Vec::new();
-        for _ in 0..blocks {
-            let Some(block) = self.reader.next_block().await? else { break };
-            rows.extend(block);
+        let most = if matches!(self.writer, RowWriter::Parquet(_)) { GROUP_ROWS } else { 1 };
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        while rows.len() < most
+            && bytes < GROUP_COLUMN_BYTES
+            && let Some(more) = self.reader.next_rows().await?
+        {
+            bytes += more.iter().map(|row| row.columns.bytes()).sum::<usize>();
+            rows.extend(more);
         }
         Ok(rows)
     }
@@ -163,7 +175,8 @@ fn csv(scores: &StoredScores, rows: &[ScoredRow], first: usize) -> io::Result<Ve
         let fields = leading.iter().map(|name| line.get(*name));
         let fields = fields.chain(labels.iter().map(|label| line.get("scores")?.get(label)));
         let fields = fields.chain(trailing.iter().map(|name| line.get(*name)));
-        let fields = fields.chain(scores.columns.iter().map(|name| row.columns.get(name)));
+        let columns = row.columns.tree()?;
+        let fields = fields.chain(scores.columns.iter().map(|name| columns.get(name)));
         writer.write_record(fields.map(|value| value.map_or(String::new(), csv_field)))?;
     }
     writer.into_inner().map_err(|error| error.into_error())
@@ -182,9 +195,9 @@ async fn table(scores: &StoredScores) -> Result<Table, AuditError> {
     let mut table = Table::with_columns(&labels, LEADING.into_iter().chain(methods).chain(TRAILING));
     if !scores.columns.is_empty() {
         let mut reader = ScoreReader::new(scores.clone());
-        while let Some(rows) = reader.next_block().await? {
+        while let Some(rows) = reader.next_rows().await? {
             for row in rows {
-                table.add(&renamed(&scores.header, row.columns));
+                table.add(&renamed(&scores.header, row.columns.tree().map_err(unreadable)?));
             }
         }
     }
@@ -195,8 +208,12 @@ async fn table(scores: &StoredScores) -> Result<Table, AuditError> {
 fn result(header: &ScoreHeader, index: usize, row: &ScoredRow) -> io::Result<ResultRow> {
     let mut result = SampleLine::new(header, index, row).row()?;
     result.shift_remove("columns");
-    result.extend(renamed(header, row.columns.clone()));
+    result.extend(renamed(header, row.columns.tree()?));
     Ok(result)
+}
+
+fn unreadable(error: serde_json::Error) -> AuditError {
+    AuditError::Internal(format!("the columns of a sample as they are stored: {error}"))
 }
 
 fn renamed(header: &ScoreHeader, columns: ExtraColumns) -> ResultRow {

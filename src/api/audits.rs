@@ -182,7 +182,7 @@ pub async fn scores(
     let audits = state.jobs.kind::<AuditKind>()?;
     let audit = audits.get(id).await?;
     match audits.scores(id).await? {
-        Some(scores) => audit_scores::respond(scores, &headers).await,
+        Some(scores) => audit_scores::respond(&state, scores, &headers).await,
         None => {
             let detail = format!("the audit is {}; there are scores once it has succeeded", audit.status.name());
             Err(Problem::new(Kind::Conflict, detail))

@@ -1,7 +1,7 @@
 //! One line of the scores of an audit.
 
 use crate::audits::{ScoreHeader, ScoredRow};
-use crate::datasets::{ExtraColumns, SampleId};
+use crate::datasets::{ColumnText, SampleId};
 use crate::scorer::TextError;
 use crate::table::{ColumnKind, ResultRow};
 use mia::texts::hexadecimal;
@@ -97,9 +97,9 @@ pub struct SampleLine<'a> {
     /// The first 16 bytes of the SHA-256 of the text, in hexadecimal digits: the texts of a cluster count in this order.
     text_digest: String,
     /// Other columns of the sample, as long as the samples are kept.
-    #[serde(skip_serializing_if = "ExtraColumns::is_empty")]
+    #[serde(skip_serializing_if = "ColumnText::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>, required = false)]
-    columns: &'a ExtraColumns,
+    columns: &'a ColumnText,
 }
 
 impl<'a> SampleLine<'a> {

@@ -6,7 +6,7 @@
 use super::columns::{Column, ErrorReason};
 use super::error::AuditError;
 use super::results::{AuditResults, SampleScores};
-use crate::datasets::{ExtraColumns, SampleTotals};
+use crate::datasets::{ColumnText, SampleTotals};
 use crate::pool::ModelInfo;
 use crate::scorer::{Overflow, TextError};
 use crate::store::{DatasetKey, JobOutput, Store};
@@ -18,6 +18,9 @@ use uuid::Uuid;
 const MAX_BLOCK_ROWS: usize = 500;
 /// Maximum number of scores in a block, which is read and written as a whole: about 3 MB of text if all of them are errors.
 const MAX_BLOCK_SCORES: usize = 20_000;
+
+/// Rows are given apart where their extra columns are longer than this, in bytes of JSON.
+const MAX_COLUMN_BYTES: usize = 1 << 20;
 
 /// Parts common to all rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,7 +70,7 @@ pub struct LoadedScores {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoredRow {
     pub scores: SampleScores,
-    pub columns: ExtraColumns,
+    pub columns: ColumnText,
 }
 
 /// Reads the rows of an audit in order.
@@ -76,8 +79,10 @@ pub struct ScoreReader {
     scores: StoredScores,
     /// The next block of scores, and of samples.
     next: [usize; 2],
+    /// Rows of a block of scores that were not given.
+    rows: VecDeque<SampleScores>,
     /// Extra columns that were read with a block of samples, and belong to later rows.
-    pending: VecDeque<ExtraColumns>,
+    pending: VecDeque<ColumnText>,
 }
 
 impl ScoreHeader {
@@ -148,7 +153,7 @@ impl StoredScores {
 impl ScoreReader {
     /// Begins with the first row.
     pub fn new(scores: StoredScores) -> Self {
-        Self { scores, next: [0, 0], pending: VecDeque::new() }
+        Self { scores, next: [0, 0], rows: VecDeque::new(), pending: VecDeque::new() }
     }
 
     /// The stored scores, with the parts common to all rows.
@@ -156,20 +161,27 @@ impl ScoreReader {
         &self.scores
     }
 
-    /// Returns the next rows, or `None` after the last.
-    pub async fn next_block(&mut self) -> Result<Option<Vec<ScoredRow>>, AuditError> {
-        let Some(block) = self.scores.block(self.next[0]).await? else { return Ok(None) };
-        self.next[0] += 1;
-        let mut rows = Vec::with_capacity(block.len());
-        for scores in block {
-            rows.push(ScoredRow { scores, columns: self.next_columns().await? });
+    /// Returns the next rows: those of a block, or fewer where their extra columns are long. `None` after the last.
+    pub async fn next_rows(&mut self) -> Result<Option<Vec<ScoredRow>>, AuditError> {
+        if self.rows.is_empty() {
+            let Some(block) = self.scores.block(self.next[0]).await? else { return Ok(None) };
+            self.next[0] += 1;
+            self.rows = block.into();
+        }
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        while bytes < MAX_COLUMN_BYTES
+            && let Some(scores) = self.rows.pop_front()
+        {
+            let columns = self.next_columns().await?;
+            bytes += columns.bytes();
+            rows.push(ScoredRow { scores, columns });
         }
         Ok(Some(rows))
     }
 
     /// Returns the extra columns of the next sample; none if there are none, or the samples were deleted meanwhile.
-    async fn next_columns(&mut self) -> Result<ExtraColumns, AuditError> {
-        let Some(dataset) = self.scores.samples else { return Ok(ExtraColumns::new()) };
+    async fn next_columns(&mut self) -> Result<ColumnText, AuditError> {
+        let Some(dataset) = self.scores.samples else { return Ok(ColumnText::default()) };
         if self.pending.is_empty()
             && let Some(content) = self.scores.store.sample_block(dataset, self.next[1]).await?
         {
@@ -193,10 +205,10 @@ async fn parsed<T: Send + 'static>(
 #[derive(Deserialize)]
 struct SampleColumns {
     #[serde(default)]
-    columns: ExtraColumns,
+    columns: ColumnText,
 }
 
-fn columns_of(line: &str) -> Result<ExtraColumns, AuditError> {
+fn columns_of(line: &str) -> Result<ColumnText, AuditError> {
     let sample: SampleColumns = serde_json::from_str(line)
         .map_err(|error| AuditError::Internal(format!("a sample as it is stored: {error}")))?;
     Ok(sample.columns)

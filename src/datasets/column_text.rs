@@ -37,6 +37,14 @@ impl ColumnText {
         text.finish().map_err(|error| DatasetError::Internal(error.to_string()))
     }
 
+    /// Returns the columns as a tree, which takes much more memory.
+    ///
+    /// # Errors
+    /// Where the text is damaged.
+    pub fn tree(&self) -> serde_json::Result<ExtraColumns> {
+        if self.json.is_empty() { Ok(ExtraColumns::new()) } else { serde_json::from_str(&self.json) }
+    }
+
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
