@@ -195,11 +195,16 @@ fn write_lines(mut file: RecordFile, lines: &Receiver<String>, state: &WriterSta
         // Where there is no new file, the one that is open takes the line.
         let renewed = if line.is_ok() { file.renew_if(&state.reopen) } else { Ok(()) };
         let mut written = line.as_ref().map_or(Ok(()), |line| write(&mut file, line, state));
-        if line.is_err() || flushed.elapsed() >= FLUSH {
+        let is_flushed = line.is_err() || flushed.elapsed() >= FLUSH;
+        if is_flushed {
             written = written.and(file.flush());
             flushed = Instant::now();
         }
-        let (path, was_failing) = (file.path.display(), std::mem::replace(&mut failing, false));
+        let (path, was_failing) = (file.path.display(), failing);
+        // A line that waits in memory says nothing of the file.
+        if is_flushed {
+            failing = false;
+        }
         for (result, consequence) in
             [(&written, "entries wait or are lost"), (&renewed, "it goes on in the file that is open")]
         {
@@ -209,7 +214,9 @@ fn write_lines(mut file: RecordFile, lines: &Receiver<String>, state: &WriterSta
                 tracing::error!(%error, %path, "the access record cannot be written as it should: {consequence}");
             }
         }
-        state.is_failing.store(written.is_err(), Ordering::Relaxed);
+        if written.is_err() || is_flushed {
+            state.is_failing.store(written.is_err(), Ordering::Relaxed);
+        }
         if line == Err(RecvTimeoutError::Disconnected) {
             tracing::info!(last_line = file.last_line(), "the access record ends");
             return;

@@ -24,6 +24,12 @@ pub fn line_digest(line: &[u8]) -> String {
     hexadecimal(&Sha256::digest(line))
 }
 
+/// Returns true if a line, without its line break, is an entry; a crash may have cut one.
+#[must_use]
+pub fn is_entry(line: &[u8]) -> bool {
+    serde_json::from_slice::<ChainLink>(line).is_ok()
+}
+
 /// The fields of a line that chain it.
 #[derive(Deserialize)]
 struct ChainLink {

@@ -1,6 +1,6 @@
 //! The file of the access record: lines are added, chained, and put aside where there are many.
 
-use super::record_chain::{GENESIS, chained_line, line_digest};
+use super::record_chain::{GENESIS, chained_line, is_entry, line_digest};
 use crate::telemetry::names;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -18,15 +18,19 @@ const BUFFER: usize = 1 << 20;
 pub(super) struct RecordFile {
     pub(super) path: PathBuf,
     file: BufWriter<File>,
-    bytes: u64,
+    /// Bytes until it is put aside; `None` for what is no regular file, which stays where it is.
+    room: Option<u64>,
+    /// True if the file ends in the middle of a line, since a crash cut it.
+    needs_line_break: bool,
     end: ChainEnd,
 }
 
 /// The end of a record, to which the next line is chained.
+#[derive(Clone)]
 struct ChainEnd {
     /// Digest of the last line.
     digest: String,
-    /// True if that line has no line break, since a crash cut it.
+    /// True if that line is no entry, since a crash cut it.
     is_cut: bool,
 }
 
@@ -54,36 +58,40 @@ impl RecordFile {
             Err(TryLockError::WouldBlock) => return Err(io::Error::other("another process writes this record")),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let bytes = file.metadata()?.len();
-        Ok(Self { path: path.to_owned(), file: BufWriter::with_capacity(BUFFER, file), bytes, end })
+        let metadata = file.metadata()?;
+        let room = metadata.is_file().then(|| MOST_BYTES.saturating_sub(metadata.len()));
+        let needs_line_break = last_bytes(path, 1)?.is_some_and(|end| end != b"\n");
+        let file = BufWriter::with_capacity(BUFFER, file);
+        Ok(Self { path: path.to_owned(), file, room, needs_line_break, end })
     }
 
     /// Goes on in a new file where this one is long or that is asked for. A request that fails is kept.
     pub(super) fn renew_if(&mut self, reopen: &AtomicBool) -> io::Result<()> {
-        let (is_long, asked) = (self.bytes >= MOST_BYTES, reopen.swap(false, Ordering::Relaxed));
-        if !is_long && !asked {
+        let is_long = self.room == Some(0);
+        if is_long {
+            self.file.flush()?;
+            let aside = set_aside(&self.path, OffsetDateTime::now_utc());
+            // It is tried again only after as much as a new file would take.
+            self.room = Some(MOST_BYTES);
+            std::fs::rename(&self.path, aside)?;
+        }
+        let is_asked = reopen.swap(false, Ordering::Relaxed);
+        if !is_long && !is_asked {
             return Ok(());
         }
-        let renewed = self.renew(is_long);
-        if asked && renewed.is_err() {
-            reopen.store(true, Ordering::Relaxed);
-        }
-        renewed
+        // Without a new file, lines would go to the one that was put aside, which is no loss but not where they are looked for.
+        self.renew().inspect_err(|_| reopen.store(true, Ordering::Relaxed))
     }
 
-    fn renew(&mut self, is_long: bool) -> io::Result<()> {
+    fn renew(&mut self) -> io::Result<()> {
         self.file.flush()?;
-        if is_long && let Err(error) = std::fs::rename(&self.path, set_aside(&self.path, OffsetDateTime::now_utc())) {
-            // Another program may have put it aside.
-            tracing::debug!(%error, "the access record was not put aside");
-        }
         // Else the lock of this file would keep the same one from being opened again.
         self.file.get_ref().unlock()?;
-        let end = ChainEnd { digest: self.end.digest.clone(), is_cut: false };
-        match Self::open_at(&self.path, end) {
+        match Self::open_at(&self.path, self.end.clone()) {
             Ok(file) => *self = file,
             Err(error) => {
-                self.file.get_ref().lock()?;
+                // Another process that has it by now would be waited for without end.
+                let _ = self.file.get_ref().try_lock();
                 return Err(error);
             }
         }
@@ -95,9 +103,10 @@ impl RecordFile {
     pub(super) fn write(&mut self, entry: &str) -> io::Result<()> {
         let ChainEnd { digest, is_cut } = &self.end;
         let line = chained_line(digest, *is_cut, entry);
-        let text = format!("{}{line}\n", if *is_cut { "\n" } else { "" });
+        let text = format!("{}{line}\n", if self.needs_line_break { "\n" } else { "" });
         self.file.write_all(text.as_bytes())?;
-        self.bytes += text.len() as u64;
+        self.room = self.room.map(|room| room.saturating_sub(text.len() as u64));
+        self.needs_line_break = false;
         self.end = ChainEnd { digest: line_digest(line.as_bytes()), is_cut: false };
         Ok(())
     }
@@ -115,24 +124,27 @@ impl RecordFile {
 impl ChainEnd {
     /// Reads the end of a file; `None` if it has no line, or is no file.
     fn read(path: &Path) -> io::Result<Option<Self>> {
-        let mut file = match File::open(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            file => file?,
-        };
-        let metadata = file.metadata()?;
-        if !metadata.is_file() || metadata.len() == 0 {
-            return Ok(None);
-        }
-        let mut end = Vec::new();
-        file.seek(SeekFrom::Start(metadata.len().saturating_sub(2 * BUFFER as u64)))?;
-        file.read_to_end(&mut end)?;
-        let is_cut = end.last() != Some(&b'\n');
-        if !is_cut {
-            end.pop();
-        }
-        let begin = end.iter().rposition(|&byte| byte == b'\n').map_or(0, |place| place + 1);
-        Ok(Some(Self { digest: line_digest(&end[begin..]), is_cut }))
+        let Some(end) = last_bytes(path, 2 * BUFFER as u64)? else { return Ok(None) };
+        let lines = end.strip_suffix(b"\n").unwrap_or(&end);
+        let line = lines.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+        Ok(Some(Self { digest: line_digest(line), is_cut: !is_entry(line) }))
     }
+}
+
+/// Reads up to `most` bytes of the end of a file; `None` if it is empty, or no regular file.
+fn last_bytes(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() == 0 {
+        return Ok(None);
+    }
+    let mut end = Vec::new();
+    file.seek(SeekFrom::Start(metadata.len().saturating_sub(most)))?;
+    file.read_to_end(&mut end)?;
+    Ok(Some(end))
 }
 
 /// Counts entries that are lost.

@@ -113,6 +113,34 @@ fn a_line_that_a_crash_cut_is_told_from_one_that_was_changed() {
 }
 
 #[test]
+fn a_line_that_lacks_its_line_break_alone_is_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("access.ndjson");
+    AccessRecord::open(&path).unwrap().note(&entry("one"));
+    let content = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &content[..content.len() - 1]).unwrap();
+    AccessRecord::open(&path).unwrap().note(&entry("two"));
+    assert_eq!(ids(&path), ["one", "two"]);
+    assert_eq!((check(&[&path]).lines, check(&[&path]).cut), (2, 0));
+}
+
+#[test]
+fn a_cut_line_at_the_end_of_a_file_put_aside_is_known_in_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let [path, aside] = ["access.ndjson", "aside"].map(|name| directory.path().join(name));
+    AccessRecord::open(&path).unwrap().note(&entry("one"));
+    let content = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &content[..content.len() - 20]).unwrap();
+    let mut file = RecordFile::open(&path).unwrap();
+    std::fs::rename(&path, &aside).unwrap();
+    file.renew_if(&AtomicBool::new(true)).unwrap();
+    file.write("{\"request_id\":\"two\"}").unwrap();
+    drop(file);
+    assert_eq!(ids(&path), ["two"], "no empty line before it");
+    assert_eq!((check(&[&aside, &path]).lines, check(&[&aside, &path]).cut), (2, 1));
+}
+
+#[test]
 fn two_processes_do_not_write_one_record() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("access.ndjson");
@@ -132,6 +160,10 @@ fn a_full_disk_shows_and_lost_entries_are_counted_in_the_record() {
         assert!(Instant::now() < until, "the full disk does not show");
         std::thread::sleep(FLUSH / 10);
     }
+    // A line that waits in memory does not make the disk larger.
+    record.note(&entry("two"));
+    std::thread::sleep(FLUSH / 10);
+    assert!(record.is_failing());
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("access.ndjson");
     let (mut file, state) = (RecordFile::open(&path).unwrap(), WriterState::default());
