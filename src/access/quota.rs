@@ -114,7 +114,7 @@ impl Quota {
     ///
     /// # Errors
     /// [`QuotaExceeded::Tokens`] for the window whose limit takes longer to regain.
-    pub fn reserve(self: &Arc<Self>, tokens: usize, now: Instant) -> Result<TokenReservation, QuotaExceeded> {
+    pub fn reserve(self: &Arc<Self>, tokens: u64, now: Instant) -> Result<TokenReservation, QuotaExceeded> {
         let reserved = tokens as f64;
         let mut usage = self.usage();
         let refused = usage.windows().filter_map(|(window, limit, used)| {

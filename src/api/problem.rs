@@ -161,6 +161,12 @@ impl Problem {
         Self { kind, detail: cut(detail.to_string()), errors: Vec::new(), retry_after, cause: None, extensions: None }
     }
 
+    /// Returns true if the time of the request had passed, so that it may have been worked on.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        self.kind == Kind::DeadlineExceeded
+    }
+
     /// A fault of the service itself. The cause is for the log alone.
     pub fn internal(cause: impl Display) -> Self {
         let detail = "the service failed; its log has more under the id of this request";

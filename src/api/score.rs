@@ -8,6 +8,7 @@ use super::score_calibration::{CalibrationEcho, RequestCalibration, places};
 use super::score_request::{CheckedScore, ScoreRequest};
 use super::state::{ApiState, ClientState};
 use crate::audits::CalibrationMismatch;
+use crate::datasets::estimated_tokens;
 use crate::pool::ModelInfo;
 use crate::scorer::{Bound, Input, Plan, Scored, ScorerError, ScoringTimes, TextResult, Usage};
 use crate::telemetry::names;
@@ -19,9 +20,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Span;
 use utoipa::ToSchema;
-
-/// About how many bytes a token has, before texts are tokenized.
-const BYTES_PER_TOKEN: usize = 4;
 
 /// The scores.
 #[derive(Debug, Serialize, ToSchema)]
@@ -72,15 +70,17 @@ pub async fn score(
     };
     state.note.update(|work| (work.model, work.texts) = (Some(plan.model.clone()), Some(inputs.len())));
     let bytes: usize = inputs.iter().map(|input| input.text.len()).sum();
-    let tokens = state.client.quota.reserve(bytes / BYTES_PER_TOKEN, Instant::now())?;
+    let tokens = state.client.quota.reserve(estimated_tokens(bytes as u64), Instant::now())?;
     // The engine keeps the deadline; this keeps it for what happens around the engine.
     let work = run(&state, &plan, inputs, arrival.deadline(state.request_timeout), calibration.as_ref());
     let done = arrival.in_time(state.request_timeout, work).await;
     let late = || Problem::of_scoring(None, state.request_timeout);
     let (bound, mut scored, places) = match done.ok_or_else(late)? {
-        // A request that was not admitted or has a fault costs nothing.
+        // A request that was not admitted or has a fault costs nothing; one that takes too long costs what it was expected to.
         Err(problem) => {
-            tokens.give_back();
+            if !problem.is_late() {
+                tokens.give_back();
+            }
             return Err(problem);
         }
         Ok(done) => done,

@@ -132,12 +132,14 @@ pub async fn token_stats(
     let answer = check_answer(ids, if binary > json { FILE_BYTES_PER_TOKEN } else { JSON_BYTES_PER_TOKEN })?;
     state.memory.grow_by(answer as u64)?;
     state.note.update(|work| (work.model, work.texts) = (Some(checked.model.id.clone()), Some(sequences)));
-    let tokens = state.client.quota.reserve(ids, Instant::now())?;
+    let tokens = state.client.quota.reserve(ids as u64, Instant::now())?;
     let work = run(&state, &checked, arrival.deadline(state.request_timeout));
     let done = arrival.in_time(state.request_timeout, work).await;
     let (model, stats) = match done.unwrap_or_else(|| Err(Problem::deadline())) {
         Err(problem) => {
-            tokens.give_back();
+            if !problem.is_late() {
+                tokens.give_back();
+            }
             return Err(problem);
         }
         Ok(done) => done,

@@ -1,15 +1,12 @@
 //! Forecast of an audit before anything is scored: how much there is to score, and which p-values the known works allow.
 
 use super::evidence::LEVEL;
-use crate::datasets::{Sample, SampleId};
+use crate::datasets::{Sample, SampleId, estimated_tokens};
 use crate::wire::number_of;
 use mia::statistics::CalibrationScores;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use utoipa::ToSchema;
-
-/// About how many bytes a token has, before texts are tokenized.
-const BYTES_PER_TOKEN: u64 = 4;
 
 /// Forecast of an audit before anything is scored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -86,11 +83,6 @@ pub fn smallest_p(known: usize) -> Option<f64> {
 /// The number of known works that a p-value at the level of verdicts takes.
 pub fn known_works_needed() -> usize {
     (1.0 / LEVEL).ceil() as usize - 1
-}
-
-/// An estimate of the tokens of texts with this number of bytes.
-pub fn estimated_tokens(bytes: u64) -> u64 {
-    bytes / BYTES_PER_TOKEN
 }
 
 #[cfg(test)]

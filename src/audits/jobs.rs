@@ -10,7 +10,7 @@ use super::request::AuditRequest;
 use super::run::{AuditOutcome, run};
 use super::run_event::RunEvent;
 use super::stored_scores::{StoredScores, output};
-use crate::datasets::SampleTotals;
+use crate::datasets::{SampleTotals, estimated_tokens};
 use crate::jobs::{
     FailureKind, JobError, JobFailure, JobKind, JobRequest, JobRun, JobSnapshot, JobSubject, JobSummary, Jobs,
     LocalRun, Submission, encoded,
@@ -155,6 +155,10 @@ impl JobRequest for AuditRequest {
     fn weight(&self, totals: &SampleTotals) -> Result<usize, JobError> {
         check_cost(self, totals)
     }
+
+    fn tokens(&self, totals: &SampleTotals) -> u64 {
+        estimated_tokens(totals.text_bytes).saturating_mul(self.passes())
+    }
 }
 
 impl AuditSubject {
@@ -197,6 +201,10 @@ impl JobRequest for TestRequest {
 
     fn weight(&self, totals: &SampleTotals) -> Result<usize, JobError> {
         check_cost(&self.scoring, totals)
+    }
+
+    fn tokens(&self, totals: &SampleTotals) -> u64 {
+        self.scoring.tokens(totals)
     }
 }
 

@@ -58,7 +58,7 @@ pub use findings::{
     BlindFindings, Decisions, LengthFindings, MethodCalibration, SharedTextFindings, SharedTextState, SharedWork,
     SplitOutcome, WorkFindings,
 };
-pub use forecast::{Forecast, estimated_tokens, known_works_needed, smallest_p};
+pub use forecast::{Forecast, known_works_needed, smallest_p};
 pub use jobs::{AuditKind, AuditSnapshot, AuditSubject, Audits, CalibrationKind, Calibrations, TestJob, TestSubject};
 pub use limits::MAX_SAMPLES;
 pub use membership_tests::{

@@ -5,7 +5,7 @@ use super::selected_tokens::token_selections;
 use crate::datasets::SampleTotals;
 use crate::scorer::{Overflow, Plan};
 use mia::json::object_or_null;
-use mia::methods::{Fault, LabelledMethod, Method, Scope};
+use mia::methods::{AuxiliaryPass, Fault, LabelledMethod, Method, Scope, auxiliary_passes};
 use mia::statistics::Bootstrap;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::sync::Arc;
@@ -43,6 +43,17 @@ pub struct AuditRequest {
 }
 
 impl AuditRequest {
+    /// Maximum number of forward passes over a text, by the model that is asked about and by the control. Neighbours that come with
+    /// the texts count as one pass, as none of them is known here.
+    pub fn passes(&self) -> u64 {
+        let auxiliary = auxiliary_passes(&self.methods).into_iter().map(|pass| match pass {
+            AuxiliaryPass::Neighbors(Some(generator)) => generator.count as u64,
+            _ => 1,
+        });
+        let models = if self.evidence.control.is_some() { 2 } else { 1 };
+        auxiliary.fold(1_u64, u64::saturating_add).saturating_mul(models)
+    }
+
     /// The method that the verdict is about.
     pub fn primary(&self) -> Option<&Method> {
         let label = self.evidence.primary.as_ref()?;

@@ -6,10 +6,10 @@ use super::scoring_args::{NamedSettings, variant};
 use super::source::SampleSource;
 use crate::audits::{
     AuditMetrics, AuditRequest, Calibration, CalibrationShare, CalibrationSource, DecisionOptions, EvidenceOptions,
-    EvidenceRequest, LEVEL, RunEvent, StratifyBy, calibrate, estimated_tokens, known_works_needed, smallest_p,
+    EvidenceRequest, LEVEL, RunEvent, StratifyBy, calibrate, known_works_needed, smallest_p,
 };
 use crate::config::Settings;
-use crate::datasets::{Sample, SampleBlocks};
+use crate::datasets::{Sample, SampleBlocks, estimated_tokens};
 use crate::samples::ChatRenderer;
 use crate::scorer::{Plan, Scorer};
 use crate::wire::number_of;

@@ -10,7 +10,7 @@ mod totals;
 pub use blocks::{DatasetDigest, DatasetEncoder, DatasetWriter, EncodedDataset, SampleBlocks, SubmittedSamples};
 pub use column_text::{ColumnText, ExtraColumns};
 pub use sample::{Label, MAX_GROUPS, Sample, SampleId};
-pub use totals::SampleTotals;
+pub use totals::{SampleTotals, estimated_tokens};
 
 use crate::store::StoreError;
 

@@ -10,6 +10,15 @@ use std::collections::HashSet;
 /// Maximum number of distinct names of other columns.
 const MAX_COLUMNS: usize = 256;
 
+/// Bytes of a token, by which tokens are estimated before texts are tokenized.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Returns an estimate of the tokens of texts with this number of bytes.
+#[must_use]
+pub fn estimated_tokens(bytes: u64) -> u64 {
+    bytes / BYTES_PER_TOKEN
+}
+
 /// Counts of the samples of a dataset or a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleTotals {

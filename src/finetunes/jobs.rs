@@ -3,7 +3,7 @@
 use super::request::{FinetuneRequest, tuning_texts_fault};
 use super::run::{Finetuned, TuningRun};
 use super::shelf::AdapterShelf;
-use crate::datasets::SampleTotals;
+use crate::datasets::{SampleTotals, estimated_tokens};
 use crate::jobs::{
     FailureKind, JobError, JobFailure, JobKind, JobRequest, JobRun, JobSubject, JobSummary, Submission, encoded,
 };
@@ -128,6 +128,10 @@ impl JobRequest for FinetuneRequest {
             Some(fault) => Err(JobError::Internal(format!("unchecked texts: {fault}"))),
             None => Ok(self.steps(totals.samples)),
         }
+    }
+
+    fn tokens(&self, totals: &SampleTotals) -> u64 {
+        estimated_tokens(totals.text_bytes).saturating_mul(self.optimizer.epochs as u64)
     }
 
     fn adapter(&self) -> Option<AdapterName> {

@@ -1,6 +1,7 @@
 //! Why a job cannot be had or queued, and why one failed: as it is stored and told to clients, without what is the operator's
 //! business, which the log has.
 
+use crate::access::QuotaExceeded;
 use crate::datasets::DatasetError;
 use crate::engine::{EngineError, Refusal};
 use crate::pool::{AdapterError, OpenError};
@@ -31,6 +32,8 @@ pub enum JobError {
     TooLarge(String),
     #[error("the service is shutting down")]
     Draining,
+    #[error(transparent)]
+    Quota(#[from] QuotaExceeded),
     /// The client used the same `Idempotency-Key` for something else.
     #[error("the `Idempotency-Key` belongs to a job that was submitted with another body")]
     KeyReused,

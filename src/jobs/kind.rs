@@ -1,7 +1,7 @@
 //! A kind of job: how its jobs are submitted, and what they are given when they run.
 
 use super::error::{FailureKind, JobError, JobFailure};
-use crate::datasets::{SampleBlocks, SampleTotals, SubmittedSamples};
+use crate::datasets::{SampleBlocks, SampleTotals, SubmittedSamples, estimated_tokens};
 use crate::scorer::Scorer;
 use crate::store::{AdapterName, ClaimedJob, JobOutput, Store, StoreError};
 use serde::Serialize;
@@ -181,6 +181,11 @@ pub trait JobRequest: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// # Errors
     /// [`JobError::TooLarge`] where the job would need more than one may.
     fn weight(&self, totals: &SampleTotals) -> Result<usize, JobError>;
+
+    /// Returns the number of tokens that count for the client's limits: an estimate of those that models are run over.
+    fn tokens(&self, totals: &SampleTotals) -> u64 {
+        estimated_tokens(totals.text_bytes)
+    }
 
     /// The adapter that the job makes.
     fn adapter(&self) -> Option<AdapterName> {

@@ -3,18 +3,26 @@
 use super::error::JobError;
 use super::kind::{JobKind, JobRequest, JobSubject, MAX_UNFINISHED, OWNER_SHARE, Subject, Submission};
 use super::runner::{JobSnapshot, Jobs};
+use crate::access::Quota;
 use crate::datasets::SubmittedSamples;
 use crate::store::{AdapterName, IdempotencyKey, NewJob, Submitted};
 use mia::texts::TextDigest;
 use serde::Serialize;
+use std::sync::Arc;
+use std::time::Instant;
 use uuid::Uuid;
 
 impl<K: JobKind> Jobs<K> {
-    /// Queues a job, or returns the one that was submitted under the same key. The name of its adapter is taken from then on.
+    /// Queues a job, or returns the one that was submitted under the same key. The name of its adapter is taken from then on, and its
+    /// tokens count for the client's `quota`, however it ends.
     ///
     /// # Errors
     /// [`JobError`]; [`JobError::NameTaken`] where the model has an adapter of the name, or is to get one.
-    pub async fn submit(&self, job: Submission<K::Request>) -> Result<JobSnapshot<Subject<K>>, JobError> {
+    pub async fn submit(
+        &self,
+        job: Submission<K::Request>,
+        quota: &Arc<Quota>,
+    ) -> Result<JobSnapshot<Subject<K>>, JobError> {
         let store = self.store();
         let totals = job.samples.totals()?;
         let weight = job.request.weight(&totals)?;
@@ -26,6 +34,23 @@ impl<K: JobKind> Jobs<K> {
             return self.repeated(key, &known).await;
         }
         self.check_room().await?;
+        let tokens = quota.reserve(job.request.tokens(&totals), Instant::now())?;
+        let queued = self.queue(job, subject, weight, key).await;
+        if !matches!(queued, Ok((_, true))) {
+            tokens.give_back();
+        }
+        queued.map(|(snapshot, _)| snapshot)
+    }
+
+    /// Queues a job; returns it, and true unless it was submitted under the same key at the same moment.
+    async fn queue(
+        &self,
+        job: Submission<K::Request>,
+        subject: Subject<K>,
+        weight: usize,
+        key: Option<IdempotencyKey>,
+    ) -> Result<(JobSnapshot<Subject<K>>, bool), JobError> {
+        let store = self.store();
         let id = Uuid::now_v7();
         let (dataset, texts) = job.samples.stored(store, self.client().name()).await?;
         let new = NewJob {
@@ -48,11 +73,11 @@ impl<K: JobKind> Jobs<K> {
             let _ = store.drop_dataset(dataset).await;
         }
         match (submitted?, new.key, new.adapter) {
-            (known @ Submitted::Known { .. }, Some(key), _) => self.repeated(&key, &known).await,
+            (known @ Submitted::Known { .. }, Some(key), _) => Ok((self.repeated(&key, &known).await?, false)),
             (Submitted::NameTaken, _, Some(AdapterName { model, name })) => Err(JobError::NameTaken { model, name }),
             _ => {
                 self.changed();
-                self.get(id).await
+                Ok((self.get(id).await?, true))
             }
         }
     }

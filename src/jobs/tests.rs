@@ -105,7 +105,7 @@ async fn all(jobs: &Jobs<FakeKind>) -> Vec<JobSnapshot<FakeSubject>> {
 
 impl TestJobs {
     async fn submit(&self, model: &str) -> Uuid {
-        self.jobs.submit(request(model)).await.unwrap().id
+        self.jobs.submit(request(model), &Arc::default()).await.unwrap().id
     }
 
     async fn submit_all(&self, count: usize) -> Vec<Uuid> {
@@ -209,7 +209,7 @@ async fn a_shutdown_cancels_what_runs_and_what_waits() {
     tokio::time::timeout(SOON, rig.jobs.shutdown()).await.expect("all end");
     assert!(rig.statuses(&ids).await.iter().all(|status| *status == JobStatus::Cancelled));
     assert_eq!(rig.started.lock().unwrap().len(), MAX_RUNNING);
-    let late = rig.jobs.submit(request("late")).await;
+    let late = rig.jobs.submit(request("late"), &Arc::default()).await;
     assert!(matches!(late, Err(JobError::Draining)), "{late:?}");
 }
 
@@ -217,7 +217,7 @@ async fn a_shutdown_cancels_what_runs_and_what_waits() {
 async fn the_unfinished_are_limited_and_only_the_finished_are_forgotten() {
     let rig = test_jobs().await;
     let ids = rig.submit_all(MAX_UNFINISHED[0]).await;
-    let refused = rig.jobs.submit(request("one more")).await;
+    let refused = rig.jobs.submit(request("one more"), &Arc::default()).await;
     assert!(matches!(refused, Err(JobError::Full(_, 64))), "{refused:?}");
     let unfinished = rig.jobs.delete(ids[0]).await;
     assert!(matches!(unfinished, Err(JobError::Unfinished(_))), "{unfinished:?}");
@@ -236,12 +236,13 @@ async fn the_unfinished_are_limited_and_only_the_finished_are_forgotten() {
 async fn a_job_fails_when_its_time_is_over_whether_it_runs_or_waits() {
     let rig = test_jobs().await;
     let with_timeout = |model: &str, timeout| Submission { timeout: Some(timeout), ..request(model) };
-    let running = rig.jobs.submit(with_timeout("running", Duration::from_secs(1))).await.unwrap().id;
+    let running = rig.jobs.submit(with_timeout("running", Duration::from_secs(1)), &Arc::default()).await.unwrap().id;
     rig.submit_all(MAX_RUNNING - 1).await;
     rig.started(MAX_RUNNING).await;
-    let waiting = rig.jobs.submit(with_timeout("waiting", Duration::from_millis(50))).await.unwrap().id;
+    let waiting =
+        rig.jobs.submit(with_timeout("waiting", Duration::from_millis(50)), &Arc::default()).await.unwrap().id;
     // The one makes room for another, which is not the one that waited too long.
-    let patient = rig.jobs.submit(with_timeout("patient", 2 * SOON)).await.unwrap();
+    let patient = rig.jobs.submit(with_timeout("patient", 2 * SOON), &Arc::default()).await.unwrap();
     assert_eq!(patient.deadline.map(|deadline| deadline - patient.created_at), Some((2 * SOON).try_into().unwrap()));
     for id in [running, waiting] {
         let failure = rig.end(id).await.failure.unwrap();

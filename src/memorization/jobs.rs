@@ -3,7 +3,7 @@
 use super::request::{MOST_WINDOWS, MemorizationRequest};
 use super::run::{MemorizationProgress, run};
 use super::window_scorer::WindowScorer;
-use crate::datasets::SampleTotals;
+use crate::datasets::{SampleTotals, estimated_tokens};
 use crate::jobs::{JobError, JobFailure, JobKind, JobRequest, JobRun, JobSubject, JobSummary, Submission, encoded};
 use crate::scorer::Scorer;
 use crate::store::JobOutput;
@@ -80,12 +80,29 @@ impl JobRequest for MemorizationRequest {
     /// Maximum number of windows of the report, one for each text, and the tokens of continuations: a token has no fewer than one
     /// byte as a rule.
     fn weight(&self, totals: &SampleTotals) -> Result<usize, JobError> {
-        let control: usize = self.control.iter().map(|work| work.text.len()).sum();
-        let bytes = usize::try_from(totals.text_bytes).unwrap_or(usize::MAX).saturating_add(control);
+        let bytes = usize::try_from(self.bytes(totals)).unwrap_or(usize::MAX);
         let windows = (bytes / self.windows.stride.max(1)).min(MOST_WINDOWS);
         let texts = totals.samples.saturating_add(self.control.len());
-        let written = self.continuation.map_or(0, |settings| settings.tokens.saturating_mul(texts));
+        let written = self.continued_tokens(totals);
         Ok(windows.saturating_add(texts).saturating_add(written))
+    }
+
+    fn tokens(&self, totals: &SampleTotals) -> u64 {
+        estimated_tokens(self.bytes(totals)).saturating_add(self.continued_tokens(totals) as u64)
+    }
+}
+
+impl MemorizationRequest {
+    /// Bytes of the texts and of the control.
+    fn bytes(&self, totals: &SampleTotals) -> u64 {
+        let control: usize = self.control.iter().map(|work| work.text.len()).sum();
+        totals.text_bytes.saturating_add(control as u64)
+    }
+
+    /// Tokens that the model writes at most.
+    fn continued_tokens(&self, totals: &SampleTotals) -> usize {
+        let texts = totals.samples.saturating_add(self.control.len());
+        self.continuation.map_or(0, |settings| settings.tokens.saturating_mul(texts))
     }
 }
 

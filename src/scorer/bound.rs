@@ -9,6 +9,7 @@ use crate::pool::{Model, ModelInfo, Retry};
 use lm::tokenizer::{Encoded, TokenizerError};
 use mia::methods::{
     AuxiliaryPass, AuxiliaryPassError, BaseMethod, Fault, LabelledMethod, NamedCounts, Texts, Tokenization,
+    auxiliary_passes,
 };
 use std::sync::Arc;
 
@@ -111,7 +112,7 @@ impl Bound {
 
     /// The same for some of the methods, with the weights that the audit's texts have in common.
     pub fn only(&self, methods: Vec<LabelledMethod>, dataset_weights: Arc<[f64]>) -> Self {
-        let passes = passes(&methods);
+        let passes = auxiliary_passes(&methods);
         let plan = Plan { methods: methods.into(), ..self.plan.clone() };
         Self { plan, passes, dataset_weights, ..self.clone() }
     }
@@ -135,16 +136,6 @@ pub(super) fn too_large(text: &str, limit: u64) -> Option<String> {
     (bytes as u64 > limit).then(|| format!("{bytes} bytes; the limit `limits.text` is {limit}"))
 }
 
-fn passes(methods: &[LabelledMethod]) -> Vec<AuxiliaryPass> {
-    let mut passes = Vec::new();
-    for (_, pass) in methods.iter().flat_map(|method| method.method.base.passes()) {
-        if !passes.contains(&pass) {
-            passes.push(pass);
-        }
-    }
-    passes
-}
-
 impl Scorer {
     /// Opens what the plan names and checks that it fits together.
     pub async fn bind(&self, plan: &Plan) -> Result<Arc<Bound>, ScorerError> {
@@ -161,7 +152,7 @@ impl Scorer {
             return Err(ScorerError::Unfit(binding.faults));
         }
         let Binding { models, generators, token_counts, .. } = binding;
-        let passes = passes(&methods);
+        let passes = auxiliary_passes(&methods);
         let prefixes = passes.iter().filter_map(|pass| match pass {
             AuxiliaryPass::Prefixed(texts) => Some(texts.clone()),
             _ => None,

@@ -8,6 +8,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::Path;
 use time::{Duration, OffsetDateTime};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 fn text(number: usize) -> Value {
     json!({ "inputs": format!("Text number {number} of a client."), "methods": ["loss"] })
@@ -180,6 +182,76 @@ async fn all_keys_of_a_client_have_one_quota() {
     keys.write();
     app.entry.reload();
     app.with_key(&others[98]).post("/v1/score", &text(1)).await.problem(429);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_count_when_they_are_submitted() {
+    let mut keys = Keys::new();
+    let limits = ClientLimits { tokens_per_day: Some(100), ..ClientLimits::default() };
+    let alice = keys.add("alice", SCORING, limits);
+    let app = keys.app().await;
+    let alice = app.with_key(&alice);
+    let job = |bytes: usize, methods: &str| json!({ "samples": [{ "text": "word".repeat(bytes / 4) }], "methods": [methods], "control": null });
+    let submit = |key: &'static str, body| {
+        let request = alice.request(Method::POST, "/v1/audits").header("idempotency-key", key).json(&body);
+        send(request)
+    };
+    let first = submit("one", job(160, "loss")).await;
+    assert_eq!(first.status, 202, "{}", first.text());
+    assert!(first.header("ratelimit").starts_with("\"day\";r=60;"), "{}", first.header("ratelimit"));
+    // The same again is the same job, and one that is refused is none.
+    assert_eq!(submit("one", job(160, "loss")).await.json()["id"], first.json()["id"]);
+    alice
+        .post("/v1/audits", &json!({ "samples": [{ "text": "a" }], "methods": ["loss"], "control": "none" }))
+        .await
+        .problem(422);
+    // The lower-cased text is a pass as well.
+    let second = submit("two", job(160, "lowercase")).await;
+    assert!(second.header("ratelimit").starts_with("\"day\";r=0;"), "{}", second.header("ratelimit"));
+    let refused = submit("three", job(4, "loss")).await;
+    assert!(refused.problem(429)["detail"].as_str().unwrap().contains("100 tokens a day"), "{}", refused.text());
+    assert_eq!(
+        submit("two", job(160, "lowercase")).await.json()["id"],
+        second.json()["id"],
+        "a known job costs nothing"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_key_ends_its_uploads_and_event_streams() {
+    let mut keys = Keys::new();
+    let alice = keys.add("alice", SCORING, ClientLimits::default());
+    let app = keys.app().await;
+    let alice = app.with_key(&alice);
+    let samples: Vec<Value> =
+        (0..20_000).map(|number| json!({ "text": format!("Text {number} of many, {number}.") })).collect();
+    let job = alice.post("/v1/audits", &json!({ "samples": samples, "methods": ["loss"] })).await.json();
+    let path = format!("/v1/audits/{}/events", job["id"].as_str().unwrap());
+    let events = send(alice.request(Method::GET, &path));
+    let lines = ["{\"text\": \"one\"}\n", "{\"text\": \"two\"}\n"];
+    let head = alice.request(Method::POST, "/v1/datasets").build().unwrap();
+    let mut upload = TcpStream::connect(app.address).await.unwrap();
+    let begin = format!(
+        "POST /v1/datasets HTTP/1.1\r\nhost: localhost\r\nauthorization: {}\r\ncontent-type: application/x-ndjson\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{}",
+        head.headers()["authorization"].to_str().unwrap(),
+        lines[0].len() + lines[1].len(),
+        lines[0]
+    );
+    upload.write_all(begin.as_bytes()).await.unwrap();
+    let events = tokio::spawn(events);
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    assert!(!events.is_finished());
+    keys.file.keys.clear();
+    keys.write();
+    app.entry.reload();
+    let events =
+        tokio::time::timeout(std::time::Duration::from_secs(5), events).await.expect("the stream ends").unwrap();
+    assert!(events.text().contains("event: status") && !events.text().contains("succeeded"), "{}", events.text());
+    upload.write_all(lines[1].as_bytes()).await.unwrap();
+    let mut refused = String::new();
+    upload.read_to_string(&mut refused).await.unwrap();
+    assert!(refused.starts_with("HTTP/1.1 401 ") && refused.contains("revoked"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -116,7 +116,7 @@ async fn submit<K: JobResource>(
     let prepared = K::prepare(&state, body, dataset, idempotency_key.as_deref()).await?;
     request::refuse_lost_work(&state)?;
     let wait = request::wait(&state, &headers)?;
-    let job = jobs.submit(Submission { idempotency_key, ..prepared }).await?;
+    let job = jobs.submit(Submission { idempotency_key, ..prepared }, &state.client.quota).await?;
     let job = request::awaited(&state, jobs, job, wait).await;
     let body = view::<K>(&state, &job, &arrival).await?;
     Ok(request::accepted(&job, K::DOCUMENT.location(job.id), &headers, body))

@@ -209,6 +209,7 @@ impl From<JobError> for Problem {
             JobError::OwnerFull(..) => Kind::QuotaExceeded,
             JobError::TooLarge(_) => Kind::TooLarge,
             JobError::KeyReused => Kind::Invalid,
+            JobError::Quota(exceeded) => return exceeded.into(),
             JobError::Dataset(error) => return error.into(),
             JobError::Store(error) => return error.into(),
             JobError::Internal(cause) => return Self::internal(cause),

@@ -46,7 +46,7 @@ async fn a_job_that_ends_every_process_fails_after_three_and_the_others_finish()
     let submitting = jobs(&file).await;
     let mut ids = Vec::new();
     for model in ["good", "killer", "other"] {
-        ids.push(submitting.submit(request(model)).await.unwrap().id);
+        ids.push(submitting.submit(request(model), &Default::default()).await.unwrap().id);
     }
     submitting.shutdown().await;
     submitting.store().close().await;

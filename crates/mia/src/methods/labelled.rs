@@ -1,5 +1,6 @@
 //! A method under the label that its scores are reported by.
 
+use super::auxiliary_pass::AuxiliaryPass;
 use super::method::Method;
 use super::pdr::{Pdr, PdrRequest};
 use super::range::Fraction;
@@ -134,4 +135,15 @@ impl ToSchema for LabelledMethod {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         Echo::schemas(schemas);
     }
+}
+/// Returns the passes that methods need beside the one over the text itself, each once.
+#[must_use]
+pub fn auxiliary_passes(methods: &[LabelledMethod]) -> Vec<AuxiliaryPass> {
+    let mut passes = Vec::new();
+    for (_, pass) in methods.iter().flat_map(|method| method.method.base.passes()) {
+        if !passes.contains(&pass) {
+            passes.push(pass);
+        }
+    }
+    passes
 }

@@ -61,7 +61,9 @@ pub use definition::{Access, Definition, MethodDefinition, PdrPolicy};
 pub use fault::Fault;
 pub use formula::{Explanation, ScoreError, TextStats};
 pub use grid::{Grid, MAX_METHODS};
-pub use labelled::{LabelledMethod, RequestOrigin, control_measures, default_methods, possible_default_methods};
+pub use labelled::{
+    LabelledMethod, RequestOrigin, auxiliary_passes, control_measures, default_methods, possible_default_methods,
+};
 pub use method::{Method, alpha_used, explain, score};
 pub use neighbor::MAX_NEIGHBORS;
 pub use parameter::{ParameterEntry, ParameterType};
