@@ -130,8 +130,9 @@ fn resume(kinds: &JobKinds, folder: &Path) -> Result<()> {
 /// Runs the program.
 pub fn main() -> ExitCode {
     let kinds = JobKinds::all();
-    let matches = command(&kinds).get_matches();
-    match dispatch(&kinds, &matches) {
+    let command = command(&kinds);
+    let own: Vec<Id> = command.get_arguments().map(|argument| argument.get_id().clone()).collect();
+    match dispatch(&kinds, &command.get_matches(), &own) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -141,12 +142,11 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Runs the command, or the job that `--request` has.
-fn dispatch(kinds: &JobKinds, matches: &ArgMatches) -> Result<()> {
-    // Global options of a command are among the ids as well, and known to that command alone.
-    let is_known = |id: &Id| matches.try_contains_id(id.as_str()).is_ok();
-    let is_given = |id: &Id| is_known(id) && matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
-    if matches.subcommand().is_some() && matches.ids().any(|id| *id != "config" && is_given(id)) {
+/// Runs the command, or the job that `--request` has. `own` are the ids of the arguments before the name of a command: global ones of the
+/// command are among the matches as well.
+fn dispatch(kinds: &JobKinds, matches: &ArgMatches, own: &[Id]) -> Result<()> {
+    let is_given = |id: &&Id| own.contains(id) && matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+    if matches.subcommand().is_some() && matches.ids().filter(is_given).any(|id| *id != "config") {
         bail!("--host, --port, --model and what goes with them come after the name of the command");
     }
     let of_audit = matches.subcommand_matches("audit");
