@@ -24,7 +24,7 @@ pub fn read(
         None if input.extension() == "tsv" => b'\t',
         None => delimiter(input.peek(1)?, options),
     };
-    let (counter, memory) = (input.counter(), input.memory());
+    let counter = input.counter();
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(RecordBytes::new(input, limit));
     let header = reader.headers().map_err(unfit)?;
     if header.len() > MAX_COLUMNS {
@@ -44,16 +44,14 @@ pub fn read(
         let line = end_of_last.line() + reader.get_ref().line_ends_before();
         let fields = match read {
             Ok(false) => return None,
-            Ok(true) => match memory.hold(record.as_slice().len()) {
-                Ok(()) => Ok(fields(&record, &names, text.as_deref())),
-                Err(refusal) => return Some(Err(refusal)),
-            },
-            Err(error) => match error.kind() {
-                ErrorKind::UnequalLengths { expected_len, len, .. } => {
-                    Err(format!("{}, where the header has {expected_len}", number_of(*len, "field")))
+            Ok(true) => Ok(fields(&record, &names, text.as_deref())),
+            Err(error) => match (error.to_string(), error.into_kind()) {
+                (_, ErrorKind::Io(error)) => return Some(Err(ReadError::broken(RecordPlace::Line(line), error))),
+                (_, ErrorKind::UnequalLengths { expected_len, len, .. }) => {
+                    Err(format!("{}, where the header has {expected_len}", number_of(len, "field")))
                 }
-                ErrorKind::Utf8 { .. } => Err("not UTF-8".to_owned()),
-                _ => return Some(Err(ReadError::Broken { place: RecordPlace::Line(line), fault: error.to_string() })),
+                (_, ErrorKind::Utf8 { .. }) => Err("not UTF-8".to_owned()),
+                (fault, _) => return Some(Err(ReadError::Broken { place: RecordPlace::Line(line), fault })),
             },
         };
         Some(Ok(Record { place: RecordPlace::Line(line), position: counter.load(Relaxed), fields }))
@@ -61,7 +59,10 @@ pub fn read(
 }
 
 fn unfit(error: csv::Error) -> ReadError {
-    ReadError::Unfit(format!("line 1: {error}"))
+    match (error.to_string(), error.into_kind()) {
+        (_, ErrorKind::Io(error)) => ReadError::broken(RecordPlace::Line(1), error),
+        (fault, _) => ReadError::Unfit(format!("line 1: {fault}")),
+    }
 }
 
 /// Of two columns of one name the first is read.
@@ -123,6 +124,7 @@ impl RecordBytes {
         let passed = usize::try_from(end_of_last - self.start).unwrap_or(usize::MAX).min(self.ahead.len());
         self.ahead.drain(..passed);
         (self.start, self.left) = (end_of_last, self.limit);
+        self.reader.begin_record();
     }
 
     /// Counts the line ends between the last record and this one.

@@ -1,6 +1,5 @@
 //! The bytes of a file: opened, decompressed and counted.
 
-use super::record::ReadError;
 use crate::access::RequestMemory;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
@@ -10,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use tempfile::NamedTempFile;
 
-/// Copies of a long record while it is read: its bytes, their buffer's spare half, its values, its text, and its line of the dataset.
-const COPIES: u64 = 6;
+/// Copies of a long record while it is read: its bytes in a buffer that grows, its values, its text, and its line of the dataset.
+const COPIES: u64 = 5;
 /// A record of up to this many bytes takes no memory worth counting.
 const FREE_RECORD: usize = 1 << 20;
 
@@ -31,21 +30,37 @@ pub struct InputFile {
     /// Deleted when this is dropped.
     _temporary: Option<NamedTempFile>,
     memory: RecordMemory,
+    /// Bytes of the present record that were read.
+    record: usize,
 }
 
-/// Memory of the request whose body is read, if it is one.
-#[derive(Clone, Debug, Default)]
-pub struct RecordMemory(Option<Arc<RequestMemory>>);
+/// Memory that the request whose body is read holds for its longest record, as long as it lasts.
+#[derive(Clone, Debug)]
+pub struct RecordMemory {
+    /// `None` for what is not the body of a request.
+    request: Option<Arc<RequestMemory>>,
+    /// Length of a record that takes no more than is held.
+    longest: usize,
+}
 
 impl RecordMemory {
-    /// Lets the request hold what reading a record of `bytes` bytes takes beside the bytes themselves, for as long as it lasts.
+    fn new(request: Option<Arc<RequestMemory>>) -> Self {
+        Self { request, longest: FREE_RECORD }
+    }
+
+    /// Lets the request hold what reading a record of `bytes` bytes takes.
     ///
     /// # Errors
-    /// [`ReadError::Memory`] where there is no room for it.
-    pub(super) fn hold(&self, bytes: usize) -> std::result::Result<(), ReadError> {
-        let Some(memory) = self.0.as_ref().filter(|_| bytes > FREE_RECORD) else { return Ok(()) };
-        let bytes = (bytes as u64).saturating_mul(COPIES);
-        memory.grow_to(bytes).map_err(ReadError::Memory)
+    /// [`MemoryRefusal`](crate::access::MemoryRefusal), as an error of reading, where there is no room for it.
+    pub(super) fn hold(&mut self, bytes: usize) -> Result<()> {
+        if bytes > self.longest {
+            let longest = bytes.next_power_of_two();
+            if let Some(request) = &self.request {
+                request.grow_to((longest as u64).saturating_mul(COPIES)).map_err(Error::other)?;
+            }
+            self.longest = longest;
+        }
+        Ok(())
     }
 }
 
@@ -91,7 +106,8 @@ impl InputFile {
             compressed,
             file,
             _temporary: None,
-            memory: RecordMemory::default(),
+            memory: RecordMemory::new(None),
+            record: 0,
         })
     }
 
@@ -117,12 +133,17 @@ impl InputFile {
     /// The same input, whose records take their memory of this request's.
     #[must_use]
     pub fn charged_to(self, memory: &Arc<RequestMemory>) -> Self {
-        Self { memory: RecordMemory(Some(Arc::clone(memory))), ..self }
+        Self { memory: RecordMemory::new(Some(Arc::clone(memory))), ..self }
     }
 
     /// Memory of the request that is read, if it is one.
     pub(super) fn memory(&self) -> RecordMemory {
         self.memory.clone()
+    }
+
+    /// Begins a record, for which memory is held as it is read.
+    pub(super) fn begin_record(&mut self) {
+        self.record = 0;
     }
 
     /// Returns the size of the file in bytes, as stored, compressed or not; `None` if it is not known.
@@ -161,16 +182,22 @@ impl InputFile {
 
 impl Read for InputFile {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        self.reader.read(buffer)
+        let read = self.reader.read(buffer)?;
+        self.record = self.record.saturating_add(read);
+        self.memory.hold(self.record)?;
+        Ok(read)
     }
 }
 
 impl BufRead for InputFile {
     fn fill_buf(&mut self) -> Result<&[u8]> {
-        self.reader.fill_buf()
+        let buffer = self.reader.fill_buf()?;
+        self.memory.hold(self.record.saturating_add(buffer.len()))?;
+        Ok(buffer)
     }
 
     fn consume(&mut self, amount: usize) {
+        self.record = self.record.saturating_add(amount);
         self.reader.consume(amount);
     }
 }

@@ -18,21 +18,14 @@ pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The records of lines of at most `limit` bytes; blank lines are none.
 pub fn lines(input: InputFile, limit: u64) -> impl Iterator<Item = Result<Record, ReadError>> {
-    let (counter, memory) = (input.counter(), input.memory());
+    let counter = input.counter();
     let mut lines = Lines { reader: input, number: 0, limit };
     from_fn(move || {
         let line = match lines.next() {
             Ok(line) => line?,
-            Err(error) => {
-                let place = RecordPlace::Line(lines.number + 1);
-                return Some(Err(ReadError::Broken { place, fault: error.to_string() }));
-            }
+            Err(error) => return Some(Err(ReadError::broken(RecordPlace::Line(lines.number + 1), error))),
         };
-        let fields = match line.map(|line| memory.hold(line.len()).map(|()| parse(&line))) {
-            Ok(Ok(fields)) => fields,
-            Ok(Err(refusal)) => return Some(Err(refusal)),
-            Err(fault) => Err(fault),
-        };
+        let fields = line.and_then(|line| parse(&line));
         Some(Ok(Record { place: RecordPlace::Line(lines.number), position: counter.load(Relaxed), fields }))
     })
 }
@@ -93,19 +86,20 @@ fn fields(value: Value) -> Result<Fields, String> {
 }
 
 /// The lines of an input that are not blank.
-struct Lines<R> {
-    reader: R,
+struct Lines {
+    reader: InputFile,
     /// Of the last line, from 1.
     number: u64,
     /// Maximum length of a line in bytes.
     limit: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl Lines {
     /// The next line that is not blank, or what is wrong with it.
     fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, String>>> {
         loop {
             let mut line = Vec::new();
+            self.reader.begin_record();
             // One byte over the limit tells a line that is too long from one that just fits.
             let most = self.limit.saturating_add(1);
             if Read::take(&mut self.reader, most).read_until(b'\n', &mut line)? == 0 {
@@ -114,7 +108,7 @@ impl<R: BufRead> Lines<R> {
             self.number += 1;
             let complete = line.last() == Some(&b'\n');
             if !complete && line.len() as u64 > self.limit {
-                self.reader.skip_until(b'\n')?;
+                self.skip_line()?;
                 return Ok(Some(Err(format!("the line is longer than {} bytes (server.body_limit)", self.limit))));
             }
             if self.number == 1 && line.starts_with(BYTE_ORDER_MARK) {
@@ -122,6 +116,20 @@ impl<R: BufRead> Lines<R> {
             }
             if !line.trim_ascii().is_empty() {
                 return Ok(Some(Ok(line)));
+            }
+        }
+    }
+
+    /// Skips the rest of a line, which takes no memory.
+    fn skip_line(&mut self) -> io::Result<()> {
+        loop {
+            self.reader.begin_record();
+            let bytes = self.reader.fill_buf()?;
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            let skipped = end.map_or(bytes.len(), |end| end + 1);
+            self.reader.consume(skipped);
+            if end.is_some() || skipped == 0 {
+                return Ok(());
             }
         }
     }
@@ -141,7 +149,7 @@ pub fn elements(
         return Err(ReadError::Unfit(format!("a JSON array begins with '[', and this file with {begins}")));
     }
     input.consume(1);
-    let (counter, memory) = (input.counter(), input.memory());
+    let counter = input.counter();
     let (mut number, mut ended) = (0, false);
     Ok(from_fn(move || {
         if ended {
@@ -155,43 +163,44 @@ pub fn elements(
         match next {
             Ok(None) => None,
             Ok(Some(element)) => {
-                let fields = memory.hold(element.get().len()).map(|()| parse(element.get().as_bytes()));
-                Some(fields.map(|fields| Record { place, position: counter.load(Relaxed), fields }))
+                let fields = parse(element.get().as_bytes());
+                Some(Ok(Record { place, position: counter.load(Relaxed), fields }))
             }
-            Err(fault) => Some(Err(ReadError::Broken { place, fault })),
+            Err(fault) => Some(Err(ReadError::broken(place, fault))),
         }
     }))
 }
 
 /// The next element; none at the end of the array, after which nothing may follow.
-fn next_element(input: &mut InputFile, is_first: bool, limit: u64) -> Result<Option<Box<RawValue>>, String> {
-    let cut_off = "the file ends in the middle of the array";
-    let unreadable = |error: io::Error| error.to_string();
-    let byte = next_byte(input).map_err(unreadable)?.ok_or(cut_off)?;
+fn next_element(input: &mut InputFile, is_first: bool, limit: u64) -> io::Result<Option<Box<RawValue>>> {
+    let fault = |words: &str| io::Error::other(words);
+    let cut_off = || io::Error::other("the file ends in the middle of the array");
+    let byte = next_byte(input)?.ok_or_else(cut_off)?;
     if byte == b']' {
         input.consume(1);
-        return match next_byte(input).map_err(unreadable)? {
+        return match next_byte(input)? {
             None => Ok(None),
-            Some(_) => Err("something follows the end of the array".to_owned()),
+            Some(_) => Err(fault("something follows the end of the array")),
         };
     }
     if !is_first {
         if byte != b',' {
-            return Err(format!("expected ',' or ']', found {:?}", char::from(byte)));
+            return Err(io::Error::other(format!("expected ',' or ']', found {:?}", char::from(byte))));
         }
         input.consume(1);
-        next_byte(input).map_err(unreadable)?.ok_or(cut_off)?;
+        next_byte(input)?.ok_or_else(cut_off)?;
     }
-    if !matches!(input.fill_buf().map_err(unreadable)?.first(), Some(b'{' | b'"')) {
-        return Err("expected an object with `text`".to_owned());
+    if !matches!(input.fill_buf()?.first(), Some(b'{' | b'"')) {
+        return Err(fault("expected an object with `text`"));
     }
     let mut element = Read::take(input, limit);
     // An object or a string ends with its last byte: nothing that follows it is read.
     let value = Box::<RawValue>::deserialize(&mut Deserializer::from_reader(&mut element));
     value.map(Some).map_err(|error| match (error.is_eof(), element.limit()) {
-        (true, 0) => format!("the element is longer than {limit} bytes (server.body_limit)"),
-        (true, _) => cut_off.to_owned(),
-        (false, _) => format!("not JSON: {}", without_place(&error)),
+        (true, 0) => io::Error::other(format!("the element is longer than {limit} bytes (server.body_limit)")),
+        (true, _) => cut_off(),
+        (false, _) if error.is_io() => error.into(),
+        (false, _) => io::Error::other(format!("not JSON: {}", without_place(&error))),
     })
 }
 
@@ -205,6 +214,7 @@ fn next_byte(input: &mut InputFile) -> io::Result<Option<u8>> {
         let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let next = bytes.get(blank).copied();
         input.consume(blank);
+        input.begin_record();
         if next.is_some() {
             return Ok(next);
         }
@@ -214,10 +224,13 @@ fn next_byte(input: &mut InputFile) -> io::Result<Option<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Cursor;
 
     #[test]
     fn lines_are_bounded_and_blank_ones_skipped() {
-        let mut lines = Lines { reader: &b"one\n\n  \r\ntoo long a line\nlast"[..], number: 0, limit: 5 };
+        let content = Cursor::new(b"one\n\n  \r\ntoo long a line\nlast");
+        let reader = InputFile::from_reader(content, "").unwrap();
+        let mut lines = Lines { reader, number: 0, limit: 5 };
         let mut all = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             all.push((lines.number, line.map(|line| String::from_utf8(line).unwrap().trim_end().to_owned()).ok()));

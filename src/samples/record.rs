@@ -72,7 +72,7 @@ impl RunningTally {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     #[error(transparent)]
-    Io(#[from] std::io::Error),
+    Io(std::io::Error),
     /// Other files of this kind are being read.
     #[error("other Parquet files are being read; try again later")]
     Busy(NoSlot),
@@ -85,4 +85,20 @@ pub enum ReadError {
     /// A record cannot be read, nor what comes after it.
     #[error("{place}: {fault}")]
     Broken { place: RecordPlace, fault: String },
+}
+
+impl From<std::io::Error> for ReadError {
+    fn from(error: std::io::Error) -> Self {
+        error.downcast().map_or_else(Self::Io, Self::Memory)
+    }
+}
+
+impl ReadError {
+    /// The fault of a record that cannot be read for this error.
+    pub(super) fn broken(place: RecordPlace, error: std::io::Error) -> Self {
+        match Self::from(error) {
+            Self::Io(error) => Self::Broken { place, fault: error.to_string() },
+            refusal => refusal,
+        }
+    }
 }
