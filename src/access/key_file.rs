@@ -51,6 +51,15 @@ pub struct ClientLimits {
     /// Maximum number of requests in flight; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<usize>,
+    /// Maximum size of the samples in the store, as lines of JSON in bytes; `None` for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_bytes: Option<u64>,
+    /// Maximum number of datasets in the store; `None` for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datasets: Option<u64>,
+    /// Maximum number of jobs in the store, finished or not; `None` for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u64>,
 }
 
 impl ClientLimits {
@@ -64,7 +73,23 @@ impl ClientLimits {
             tokens_per_minute: lower(self.tokens_per_minute, other.tokens_per_minute),
             tokens_per_day: lower(self.tokens_per_day, other.tokens_per_day),
             requests: lower(self.requests, other.requests),
+            stored_bytes: lower(self.stored_bytes, other.stored_bytes),
+            datasets: lower(self.datasets, other.datasets),
+            jobs: lower(self.jobs, other.jobs),
         }
+    }
+
+    /// The limits that there are, each with what it counts, in the singular, and the words after that.
+    pub fn named(&self) -> impl Iterator<Item = (u64, &'static str, &'static str)> {
+        let limits = [
+            (self.tokens_per_minute, "token", " a minute"),
+            (self.tokens_per_day, "token", " a day"),
+            (self.requests.map(|requests| requests as u64), "request", " at once"),
+            (self.stored_bytes, "byte", " stored"),
+            (self.datasets, "dataset", " stored"),
+            (self.jobs, "job", " stored"),
+        ];
+        limits.into_iter().filter_map(|(limit, counted, rest)| Some((limit?, counted, rest)))
     }
 }
 
@@ -127,14 +152,15 @@ impl KeyFile {
         let mut ids = HashSet::new();
         self.keys.iter().find_map(|key| {
             let KeyEntry { id, name, scopes, limits, .. } = key;
-            let fault = match limits {
-                _ if !ids.insert(id) => "another key has the same id",
-                _ if !crate::config::is_id(name) => "its name is not 1 to 100 of the characters A-Z a-z 0-9 . _ -",
-                _ if scopes.is_empty() => "it has no scopes",
-                ClientLimits { tokens_per_minute: Some(0), .. } => "it has 0 tokens a minute",
-                ClientLimits { tokens_per_day: Some(0), .. } => "it has 0 tokens a day",
-                ClientLimits { requests: Some(0), .. } => "it has 0 requests",
-                _ => return None,
+            let fault = if !ids.insert(id) {
+                "another key has the same id".to_owned()
+            } else if !crate::config::is_id(name) {
+                "its name is not 1 to 100 of the characters A-Z a-z 0-9 . _ -".to_owned()
+            } else if scopes.is_empty() {
+                "it has no scopes".to_owned()
+            } else {
+                let (_, counted, rest) = limits.named().find(|(limit, ..)| *limit == 0)?;
+                format!("it has 0 {counted}s{rest}")
             };
             Some(format!("key `{id}`: {fault}"))
         })

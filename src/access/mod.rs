@@ -18,7 +18,7 @@ pub use key_file::{ClientLimits, KeyEntry, KeyFile, KeyFileError, KeyScope};
 pub use keyring::{Client, Keyring, RefusedKey};
 pub use memory::{MemoryBudget, MemoryRefusal, RequestMemory};
 pub use principal::Principal;
-pub use quota::{Quota, QuotaExceeded, QuotaWindow, RemainingTokens, RequestPermit, TokenReservation};
+pub use quota::{Quota, QuotaExceeded, QuotaWindow, RemainingTokens, RequestPermit, StoredUsage, TokenReservation};
 pub use record::{AccessEntry, AccessRecord, RecordedEvent, RecordedWork};
 pub use record_chain::{BrokenChain, ChainCheck};
 pub use secret::{Secret, SecretDigest};

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub struct Quota {
     usage: Mutex<QuotaUsage>,
+    storing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +70,18 @@ pub enum QuotaExceeded {
         /// Time until some are regained.
         wait: Duration,
     },
+    #[error("this client may have {limit} {counted} in the store; delete some")]
+    Stored { limit: u64, counted: &'static str },
+}
+
+/// Amount that a client has in the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoredUsage {
+    /// Size of its samples, as lines of JSON in bytes.
+    pub bytes: u64,
+    pub datasets: u64,
+    /// Finished or not.
+    pub jobs: u64,
 }
 
 /// State of a limit of tokens.
@@ -86,7 +99,7 @@ impl Quota {
     /// Returns a quota of which nothing is used.
     #[must_use]
     pub fn new(limits: ClientLimits) -> Self {
-        Self { usage: Mutex::new(QuotaUsage { limits, ..QuotaUsage::default() }) }
+        Self { usage: Mutex::new(QuotaUsage { limits, ..QuotaUsage::default() }), ..Self::default() }
     }
 
     /// Replaces the limits; what is used stays used.
@@ -127,6 +140,31 @@ impl Quota {
         usage.windows().for_each(|(_, _, used)| used.tokens += reserved);
         drop(usage);
         Ok(TokenReservation { quota: Arc::clone(self), reserved })
+    }
+
+    /// Checks what the client would have in the store.
+    ///
+    /// # Errors
+    /// [`QuotaExceeded::Stored`] for a limit that this is beyond.
+    pub fn check_stored(&self, usage: StoredUsage) -> Result<(), QuotaExceeded> {
+        let limits = self.usage().limits;
+        let checks = [
+            (limits.stored_bytes, usage.bytes, "bytes of samples"),
+            (limits.datasets, usage.datasets, "datasets"),
+            (limits.jobs, usage.jobs, "jobs"),
+        ];
+        for (limit, used, counted) in checks {
+            if let Some(limit) = limit.filter(|limit| used > *limit) {
+                return Err(QuotaExceeded::Stored { limit, counted });
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a change of what the client has in the store, with a check of its limits. Others wait until the guard is dropped, so that
+    /// they see what it added.
+    pub async fn begin_storing(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.storing.lock().await
     }
 
     /// Returns the state of the client's limits of tokens.
@@ -245,7 +283,8 @@ mod tests {
 
     #[test]
     fn both_windows_limit_and_say_what_is_left() {
-        let limits = ClientLimits { tokens_per_minute: Some(60), tokens_per_day: Some(86_400), requests: None };
+        let limits =
+            ClientLimits { tokens_per_minute: Some(60), tokens_per_day: Some(86_400), ..ClientLimits::default() };
         let (quota, start) = (Arc::new(Quota::new(limits)), Instant::now());
         let left = |now| quota.remaining(now).iter().map(|left| (left.remaining, left.reset)).collect::<Vec<_>>();
         assert_eq!(left(start), [(60, 0), (86_400, 0)]);

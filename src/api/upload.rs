@@ -3,7 +3,8 @@
 use super::body_pace::BodyPace;
 use super::problem::{Kind, Problem};
 use super::state::{ApiState, ClientSlot};
-use crate::datasets::{DatasetError, DatasetWriter, EncodedDataset};
+use crate::access::StoredUsage;
+use crate::datasets::{DatasetWriter, EncodedDataset};
 use crate::samples::{
     DatasetFault, DatasetOptions, FileKind, InputFile, NAMED_BY_COMMAND, ReadError, ReadOptions, encode_dataset,
 };
@@ -16,12 +17,16 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// Maximum number of chunks of the body that wait for the reader.
 const WAITING_CHUNKS: usize = 8;
 /// Maximum number of blocks of samples that wait for the store. A block is as long as the longest line at most.
 const WAITING_BLOCKS: usize = 1;
+
+/// Nice value of the threads that read uploads.
+#[cfg(target_os = "linux")]
+const PRIORITY: i32 = 10;
 
 #[derive(Clone, Debug)]
 pub struct UploadOptions {
@@ -46,32 +51,59 @@ pub async fn store_body<E: Display>(
     let (blocks, mut encoded_blocks) = mpsc::channel::<String>(WAITING_BLOCKS);
     let over = Arc::new(AtomicBool::new(false));
     let (noted, memory) = (Arc::clone(&over), Arc::clone(&state.memory));
-    let parser = tokio::task::spawn_blocking(move || {
+    let (done, parsed) = oneshot::channel();
+    let parse = move || {
         let _slot = slot;
         let input = open(ChunkReader::new(received), &options.read, limit, noted)?.charged_to(&memory);
         encode_dataset(input, &options.read, options.dataset, |block| blocks.blocking_send(block).is_ok())
+    };
+    let thread = std::thread::Builder::new().name("upload".to_owned()).spawn(move || {
+        yield_to_others();
+        // Where the client has gone, nobody waits for it.
+        let _ = done.send(parse());
     });
+    thread.map_err(Problem::internal)?;
     let (place, owner) = (state.jobs.store().clone(), state.client.name().to_owned());
+    let quota = Arc::clone(&state.client.quota);
     // It owns the blocks: where the store fails, nobody waits to hand it more.
     let store = async move {
         let mut writer = DatasetWriter::begin(&place, &owner, retain).await?;
         while let Some(block) = encoded_blocks.recv().await {
             writer.write(&block).await?;
+            quota.check_stored(StoredUsage { datasets: 0, jobs: 0, ..place.usage(&owner).await? })?;
         }
-        Ok::<_, DatasetError>(writer)
+        Ok::<_, Problem>(writer)
     };
     let (sent, stored) = tokio::join!(forward(body, chunks, state.request_timeout), store);
-    let encoded = parser.await.map_err(Problem::internal)?;
+    let encoded = parsed.await.map_err(Problem::internal)?;
     // Where the body breaks off, what was read of it has faults that are none; where the store fails, nothing is wrong with it.
     sent?;
     let mut writer = stored?;
     let encoded = encoded.map_err(|fault| problem(fault, over.load(Ordering::Relaxed).then_some(limit)))?;
     state.check_key()?;
     if let Some(rest) = &encoded.rest {
-        writer.write(rest).await?;
+        writer.write(rest).await.map_err(Problem::from)?;
+    }
+    let (store, quota) = (state.jobs.store(), &state.client.quota);
+    let storing = quota.begin_storing().await;
+    let StoredUsage { bytes, datasets, .. } = store.usage(state.client.name()).await?;
+    let known = store.dataset(&state.client.principal().alone(), &encoded.id).await?;
+    // The same again takes no room.
+    if !known.as_ref().is_some_and(|row| row.has_texts) {
+        quota.check_stored(StoredUsage { bytes, datasets: datasets + u64::from(known.is_none()), jobs: 0 })?;
     }
     writer.complete(Some(&encoded.id), &encoded.totals).await?;
+    drop(storing);
     Ok(encoded)
+}
+
+/// Has this thread leave the processor to those that score, where a thread has a priority of its own: decompressing and reading takes all that
+/// it can get.
+fn yield_to_others() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(PRIORITY) {
+        tracing::debug!(%error, "an upload is read at the usual priority");
+    }
 }
 
 /// Hands the body on, chunk by chunk, as fast as it is read. A reader that has found a fault reads no more.

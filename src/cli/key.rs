@@ -2,7 +2,7 @@
 
 use super::scoring_args::variant;
 use crate::access::{ClientLimits, KeyEntry, KeyFile, KeyScope, Secret};
-use crate::config::{ID_RULE, Overrides, Settings, is_id};
+use crate::config::{ByteSize, ID_RULE, Overrides, Settings, is_id};
 use crate::wire::number_of;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -53,6 +53,15 @@ struct NewKeyArgs {
     /// Maximum number of requests of the client in flight, with all its keys.
     #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u32).range(1..))]
     requests: Option<u32>,
+    /// Maximum size of the samples that the client has in the store, such as 10GB.
+    #[arg(long, value_name = "SIZE")]
+    stored_bytes: Option<ByteSize>,
+    /// Maximum number of datasets that the client has in the store.
+    #[arg(long, value_name = "DATASETS", value_parser = clap::value_parser!(u64).range(1..))]
+    datasets: Option<u64>,
+    /// Maximum number of jobs that the client has in the store, finished or not.
+    #[arg(long, value_name = "JOBS", value_parser = clap::value_parser!(u64).range(1..))]
+    jobs: Option<u64>,
 }
 
 #[derive(Args)]
@@ -85,7 +94,7 @@ pub fn run(args: KeyArgs, config: Option<&Path>) -> Result<()> {
 }
 
 fn make(new: NewKeyArgs, path: &Path, now: OffsetDateTime) -> Result<()> {
-    let NewKeyArgs { name, mut scopes, days, tokens_per_minute, tokens_per_day, requests } = new;
+    let NewKeyArgs { name, mut scopes, days, .. } = new;
     if !is_id(&name) {
         bail!("--name: expected {ID_RULE}, got {name:?}");
     }
@@ -95,8 +104,14 @@ fn make(new: NewKeyArgs, path: &Path, now: OffsetDateTime) -> Result<()> {
     let mut file = KeyFile::read_or_new(path)?;
     let secret = new_secret(&file).context("no random numbers")?;
     let digest = secret.digest();
-    let limits =
-        ClientLimits { tokens_per_minute, tokens_per_day, requests: requests.map(|requests| requests as usize) };
+    let limits = ClientLimits {
+        tokens_per_minute: new.tokens_per_minute,
+        tokens_per_day: new.tokens_per_day,
+        requests: new.requests.map(|requests| requests as usize),
+        stored_bytes: new.stored_bytes.map(|size| size.as_u64()),
+        datasets: new.datasets,
+        jobs: new.jobs,
+    };
     let expires = days.map(|days| now + Duration::days(days.into()));
     let id = digest.key_id();
     let said = format!("key {id} of {name} in {}; its secret is shown this once; {RELOAD}", path.display());
@@ -128,12 +143,8 @@ fn list(file: &KeyFile, now: OffsetDateTime) -> Result<()> {
             Some(time) => date(*time),
             None => "never".to_owned(),
         };
-        let limits = [
-            limits.tokens_per_minute.map(|tokens| format!("{} a minute", number_of(tokens, "token"))),
-            limits.tokens_per_day.map(|tokens| format!("{} a day", number_of(tokens, "token"))),
-            limits.requests.map(|requests| format!("{} at once", number_of(requests, "request"))),
-        ];
-        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        let limits: Vec<String> =
+            limits.named().map(|(limit, counted, rest)| format!("{}{rest}", number_of(limit, counted))).collect();
         let limits = if limits.is_empty() { "none".to_owned() } else { limits.join(", ") };
         writeln!(out, "{id:<10}{name:<24}{:<22}{:<12}{expires:<22}{limits}", scopes.join(","), date(*created))?;
     }

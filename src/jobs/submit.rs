@@ -3,7 +3,7 @@
 use super::error::JobError;
 use super::kind::{JobKind, JobRequest, JobSubject, MAX_UNFINISHED, OWNER_SHARE, Subject, Submission};
 use super::runner::{JobSnapshot, Jobs};
-use crate::access::Quota;
+use crate::access::{Quota, StoredUsage};
 use crate::datasets::SubmittedSamples;
 use crate::store::{AdapterName, IdempotencyKey, NewJob, Submitted};
 use mia::texts::TextDigest;
@@ -34,11 +34,16 @@ impl<K: JobKind> Jobs<K> {
             return self.repeated(key, &known).await;
         }
         self.check_room().await?;
+        let storing = quota.begin_storing().await;
+        let StoredUsage { bytes, datasets, jobs } = store.usage(self.client().name()).await?;
+        let more = if matches!(job.samples, SubmittedSamples::Inline(_)) { totals.text_bytes } else { 0 };
+        quota.check_stored(StoredUsage { bytes: bytes.saturating_add(more), datasets, jobs: jobs + 1 })?;
         let tokens = quota.reserve(job.request.tokens(&totals), Instant::now())?;
         let queued = self.queue(job, subject, weight, key).await;
         if !matches!(queued, Ok((_, true))) {
             tokens.give_back();
         }
+        drop(storing);
         queued.map(|(snapshot, _)| snapshot)
     }
 

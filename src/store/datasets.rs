@@ -94,8 +94,10 @@ impl Store {
             .bind(seal(&(key.to_string(), block), content)?)
             .execute(&mut *transaction)
             .await?;
-        let statement = "UPDATE datasets SET blocks = blocks + 1, touched_at = {now} WHERE dataset = $1";
-        sqlx::query(self.dialect.sql(statement)).bind(key.to_string()).execute(&mut *transaction).await?;
+        let statement =
+            "UPDATE datasets SET blocks = blocks + 1, bytes = bytes + $2, touched_at = {now} WHERE dataset = $1";
+        let query = sqlx::query(self.dialect.sql(statement)).bind(key.to_string());
+        query.bind(i64::try_from(content.len()).unwrap_or(i64::MAX)).execute(&mut *transaction).await?;
         Ok(transaction.commit().await?)
     }
 

@@ -28,6 +28,7 @@ mod schema;
 mod seal;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 pub use crate::access::Principal;
 pub use adapters::{AdapterFiles, AdapterName, AdapterRow};

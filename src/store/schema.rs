@@ -36,7 +36,7 @@ impl Dialect {
 }
 
 /// Each migration with its number and what it does. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str); 6] = [
+const MIGRATIONS: [(i64, &str, &str); 7] = [
     (
         1,
         "datasets and jobs",
@@ -179,6 +179,14 @@ const MIGRATIONS: [(i64, &str, &str); 6] = [
     ALTER TABLE adapters ADD COLUMN seal TEXT;
     ALTER TABLE adapter_blocks ADD COLUMN seal TEXT;
     ALTER TABLE plans ADD COLUMN seal TEXT;",
+    ),
+    (
+        7,
+        "sizes",
+        // The size of the samples, for the limits of clients alone, so that no seal covers it. Earlier versions do not count.
+        "ALTER TABLE datasets ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0;
+    UPDATE datasets SET bytes = (SELECT CAST(COALESCE(SUM(octet_length(content)), 0) AS BIGINT) FROM samples
+        WHERE samples.dataset = datasets.dataset);",
     ),
 ];
 

@@ -1,6 +1,6 @@
 //! Authentication, the access record, and the quota of a key.
 
-use crate::common::client::{Client, send};
+use crate::common::client::{Answer, Client, send};
 use crate::common::keys::{Keys, SCORING, clients};
 use pdr_audit::access::{ClientLimits, KeyScope};
 use pdr_audit::config::{LoadPolicy, ModelSettings, ModelSource};
@@ -159,7 +159,7 @@ async fn a_deletion_leaves_the_statistics_of_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_keys_of_a_client_have_one_quota() {
     let mut keys = Keys::new();
-    let limits = ClientLimits { tokens_per_minute: Some(1_000), tokens_per_day: Some(40), requests: None };
+    let limits = ClientLimits { tokens_per_minute: Some(1_000), tokens_per_day: Some(40), ..ClientLimits::default() };
     let limited = keys.add("alice", SCORING, limits);
     let others: Vec<String> = (0..99).map(|_| keys.add("alice", SCORING, ClientLimits::default())).collect();
     let bob = keys.add("bob", SCORING, ClientLimits::default());
@@ -215,6 +215,45 @@ async fn jobs_count_when_they_are_submitted() {
         second.json()["id"],
         "a known job costs nothing"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_has_as_much_in_the_store_as_it_may() {
+    let mut keys = Keys::new();
+    // As lines of JSON, a dataset has 2 * 18 bytes.
+    let limits = ClientLimits { stored_bytes: Some(90), datasets: Some(2), jobs: Some(1), ..ClientLimits::default() };
+    let alice = keys.add("alice", SCORING, limits);
+    let bob = keys.add("bob", SCORING, ClientLimits::default());
+    let app = keys.app().await;
+    let [alice, bob] = [alice, bob].map(|key| app.with_key(&key));
+    let upload = |client: &Client, texts: [&str; 2]| {
+        let lines: String = texts.map(|text| format!("{{\"text\":\"{text}\"}}\n")).concat();
+        send(client.request(Method::POST, "/v1/datasets").header("content-type", "application/x-ndjson").body(lines))
+    };
+    let first = upload(&alice, ["one___", "two___"]).await;
+    assert_eq!((first.status, upload(&alice, ["three_", "four__"]).await.status), (201, 201));
+    // The same again takes no room, at the limits as well.
+    assert_eq!(upload(&alice, ["one___", "two___"]).await.status, 201);
+    let refused = upload(&alice, ["five", "six"]).await;
+    let detail = |answer: &Answer| answer.problem(429)["detail"].as_str().unwrap().to_owned();
+    assert_eq!(detail(&refused), "this client may have 2 datasets in the store; delete some");
+    let dataset = first.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(alice.delete(&format!("/v1/datasets/{dataset}")).await.status, 204);
+    let refused = upload(&alice, ["a text that is longer than the rest of the", "limit"]).await;
+    assert_eq!(detail(&refused), "this client may have 90 bytes of samples in the store; delete some");
+    assert_eq!(
+        alice.get("/v1/datasets").await.json()["datasets"].as_array().unwrap().len(),
+        1,
+        "nothing is left of it"
+    );
+
+    let job = json!({ "samples": [{ "text": "word" }], "methods": ["loss"], "control": null });
+    let submitted = alice.audit(&job).await.ok();
+    let refused = alice.post("/v1/audits", &job).await;
+    assert_eq!(detail(&refused), "this client may have 1 jobs in the store; delete some");
+    assert_eq!(alice.delete(&format!("/v1/audits/{}", id(&submitted))).await.status, 204);
+    alice.audit(&job).await.ok();
+    assert_eq!(upload(&bob, ["one___", "two___"]).await.status, 201);
 }
 
 #[tokio::test(flavor = "multi_thread")]

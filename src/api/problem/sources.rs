@@ -62,6 +62,8 @@ impl From<QuotaExceeded> for Problem {
         let seconds = match exceeded {
             QuotaExceeded::Requests(_) => 1,
             QuotaExceeded::Tokens { wait, .. } => wait.as_secs() + 1,
+            // Somebody must delete something first.
+            QuotaExceeded::Stored { .. } => 60,
         };
         Self { retry_after: Some(seconds), ..Self::new(Kind::QuotaExceeded, exceeded) }
     }
