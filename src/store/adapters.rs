@@ -38,11 +38,16 @@ pub struct AdapterFiles {
 }
 
 impl Store {
-    /// All adapters that are whole, oldest first.
+    /// Returns the adapters that are whole and not damaged, oldest first.
     pub async fn adapters(&self) -> Result<Vec<AdapterRow>, StoreError> {
-        let statement = "SELECT * FROM adapters WHERE ready = 1 ORDER BY adapter";
-        let rows = sqlx::query(statement).fetch_all(&self.readers).await?;
-        rows.iter().map(adapter_row).collect()
+        self.sound_rows(sqlx::query("SELECT * FROM adapters WHERE ready = 1 ORDER BY adapter"), adapter_row).await
+    }
+
+    /// Returns true if there is a whole adapter of this name, which may be damaged.
+    pub async fn has_adapter(&self, name: &AdapterName) -> Result<bool, StoreError> {
+        let statement = "SELECT adapter FROM adapters WHERE model = $1 AND name = $2 AND ready = 1";
+        let query = sqlx::query(statement).bind(&*name.model).bind(&*name.name);
+        Ok(query.fetch_optional(&self.readers).await?.is_some())
     }
 
     /// Returns the files of an adapter, with their names; empty if it is gone.

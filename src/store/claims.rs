@@ -127,11 +127,12 @@ impl Store {
         Ok(())
     }
 
-    /// Asks for the end of a job. One that nobody runs is cancelled at once.
-    pub async fn cancel(&self, id: Uuid) -> Result<(), StoreError> {
+    /// Asks for the end of a job, and returns false if it has ended. One that nobody runs is cancelled at once.
+    pub async fn cancel(&self, id: Uuid) -> Result<bool, StoreError> {
         let statement = "UPDATE jobs SET cancel = 1 WHERE id = $1 AND status IN ('queued', 'running')";
-        sqlx::query(statement).bind(id.to_string()).execute(&self.pool).await?;
-        self.end_cancelled().await
+        let asked = sqlx::query(statement).bind(id.to_string()).execute(&self.pool).await?.rows_affected();
+        self.end_cancelled().await?;
+        Ok(asked > 0)
     }
 
     /// Asks for the end of all jobs of a kind.
@@ -152,7 +153,7 @@ impl Store {
         self.end_cancelled().await?;
         let statement = "UPDATE jobs SET status = 'failed', failure = $1, finished_at = {now}, claim = NULL, \
                          revision = revision + 1 WHERE status = 'running' AND lease_until < {now} AND attempts >= $2 AND kind = $3 \
-                         RETURNING *";
+                         RETURNING id";
         let query = sqlx::query(self.dialect.sql(statement)).bind(failure);
         self.end_all(query.bind(i64::try_from(most_attempts).unwrap_or(i64::MAX)).bind(kind)).await
     }
@@ -171,13 +172,13 @@ impl Store {
     pub async fn end_overdue(&self, kind: &str, failure: &str) -> Result<Vec<Uuid>, StoreError> {
         let statement = "UPDATE jobs SET status = 'failed', failure = $1, finished_at = {now}, claim = NULL, revision = revision + 1 \
                          WHERE status IN ('queued', 'running') AND cancel = 0 AND deadline <= {now} \
-                         AND (status = 'queued' OR lease_until < {now}) AND kind = $2 RETURNING *";
+                         AND (status = 'queued' OR lease_until < {now}) AND kind = $2 RETURNING id";
         self.end_all(sqlx::query(self.dialect.sql(statement)).bind(failure).bind(kind)).await
     }
 
     async fn end_cancelled(&self) -> Result<(), StoreError> {
         let statement = "UPDATE jobs SET status = 'cancelled', finished_at = {now}, claim = NULL, revision = revision + 1 \
-                         WHERE cancel = 1 AND (status = 'queued' OR (status = 'running' AND lease_until < {now})) RETURNING *";
+                         WHERE cancel = 1 AND (status = 'queued' OR (status = 'running' AND lease_until < {now})) RETURNING id";
         self.end_all(sqlx::query(self.dialect.sql(statement))).await.map(|_| ())
     }
 
@@ -187,7 +188,7 @@ impl Store {
         let ended = statement.fetch_all(&mut *transaction).await?;
         seal_ends(&mut transaction, &ended).await?;
         transaction.commit().await?;
-        ended.iter().map(|row| uuid(row, "id")).collect()
+        Ok(ended.iter().filter_map(|row| uuid(row, "id").ok()).collect())
     }
 
     /// Ends all leases and uploads: a file has one process, so what an earlier one did not finish, nobody does.

@@ -5,6 +5,7 @@ use super::datasets::DatasetKey;
 use super::error::{StoreError, count, microseconds, uuid};
 use super::job_row::{JobRow, JobStatus, job_row, job_seal};
 use super::open::Store;
+use super::page::RowPage;
 use crate::access::Principal;
 use sqlx::{Any, AnyConnection, Row, Transaction};
 use std::time::Duration;
@@ -127,11 +128,17 @@ impl Store {
         row.as_ref().map(job_row).transpose()
     }
 
+    /// Returns the owner of a job, which may be damaged otherwise.
+    pub async fn job_owner(&self, kind: &str, id: Uuid) -> Result<Option<String>, StoreError> {
+        let statement = "SELECT owner FROM jobs WHERE id = $1 AND kind = $2";
+        Ok(sqlx::query_scalar(statement).bind(id.to_string()).bind(kind).fetch_optional(&self.readers).await?)
+    }
+
     /// Returns the jobs of a kind that a client sees, newest first.
-    pub async fn jobs(&self, kind: &str, client: &Principal, query: &JobQuery) -> Result<Vec<JobRow>, StoreError> {
+    pub async fn jobs(&self, kind: &str, client: &Principal, query: &JobQuery) -> Result<RowPage<JobRow>, StoreError> {
         // PostgreSQL has no texts with such a character.
         if query.model.as_ref().is_some_and(|model| model.contains('\0')) {
-            return Ok(Vec::new());
+            return Ok(RowPage { rows: Vec::new(), next: None });
         }
         // Ids of version 7 grow with time, as texts as well.
         let statement = "SELECT * FROM jobs WHERE kind = $1 AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR model = $3) \
@@ -141,11 +148,9 @@ impl Store {
             .bind(query.status.map(JobStatus::name))
             .bind(query.model.as_deref())
             .bind(query.after.map(|id| id.to_string()))
-            .bind(i64::try_from(query.limit).unwrap_or(i64::MAX))
-            .bind(client.restriction())
-            .fetch_all(&self.readers)
-            .await?;
-        rows.iter().map(job_row).collect()
+            .bind(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1))
+            .bind(client.restriction());
+        self.page(rows, query.limit, "id", job_row).await
     }
 
     /// Counts the jobs of the kind, owner, model and texts of this job that had succeeded before it was submitted.
@@ -206,10 +211,10 @@ impl Store {
     /// Deletes the jobs that ended longer ago than this; how many there were.
     pub async fn delete_ended_before(&self, age: Duration) -> Result<usize, StoreError> {
         let statement = "SELECT id FROM jobs WHERE finished_at < {now} - $1";
-        let rows = sqlx::query(self.dialect.sql(statement)).bind(microseconds(age)).fetch_all(&self.readers).await?;
+        let query = sqlx::query(self.dialect.sql(statement)).bind(microseconds(age));
         let mut deleted = 0;
-        for row in &rows {
-            deleted += usize::from(self.delete_job(uuid(row, "id")?).await?);
+        for id in self.sound_rows(query, |row| uuid(row, "id")).await? {
+            deleted += usize::from(self.delete_job(id).await?);
         }
         Ok(deleted)
     }

@@ -61,7 +61,7 @@ impl Store {
     ) -> Result<Result<(), LostClaim>, StoreError> {
         let mut transaction = self.pool.begin().await?;
         let statement = "UPDATE jobs SET status = $3, failure = $4, done = $5, note = $6, finished_at = {now}, claim = NULL, \
-                         revision = revision + 1 WHERE id = $1 AND claim = $2 AND status = 'running' RETURNING *";
+                         revision = revision + 1 WHERE id = $1 AND claim = $2 AND status = 'running' RETURNING id";
         let failure = if let JobEnd::Failed(failure) = end { Some(failure.as_str()) } else { None };
         let ended = sqlx::query(self.dialect.sql(statement))
             .bind(id.to_string())

@@ -6,6 +6,7 @@ mod damage;
 mod datasets;
 mod full_disk;
 mod jobs;
+mod lists;
 mod owners;
 mod places;
 mod plans;

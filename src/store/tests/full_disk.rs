@@ -70,7 +70,7 @@ async fn what_is_longer_than_the_reserve_is_deleted_on_a_full_disk() {
         assert!(reserve.exists(), "the reserve is there again");
     }
     assert!(store.delete_job(filled.job).await.unwrap());
-    assert_eq!(store.datasets(&Principal::default(), None, 9).await.unwrap().len(), 1);
+    assert_eq!(store.datasets(&Principal::default(), None, 9).await.unwrap().rows.len(), 1);
     let [_, (_, datasets), ..] = &answers(&store, &filled).await[..] else { unreachable!() };
     assert_eq!(datasets.as_ref().unwrap(), sound[1].1.as_ref().unwrap());
     for file in ["store.db", "store.db-wal"] {

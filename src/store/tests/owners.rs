@@ -21,7 +21,7 @@ async fn jobs_are_listed_for_those_who_see_them() {
         let [first, second] = [submit(store, "alice").await, submit(store, "bob").await];
         let listed = async |owner: Principal| {
             let query = JobQuery { status: None, model: None, after: None, limit: 9 };
-            store.jobs("audit", &owner, &query).await.unwrap().iter().map(|job| job.id).collect::<Vec<_>>()
+            store.jobs("audit", &owner, &query).await.unwrap().rows.iter().map(|job| job.id).collect::<Vec<_>>()
         };
         assert_eq!(listed(Principal::new("alice", false)).await, [first], "{name}");
         assert_eq!(listed(Principal::new("bob", false)).await, [second], "{name}");
@@ -93,7 +93,7 @@ async fn the_same_content_is_a_dataset_of_each_owner() {
         assert_eq!(seen(Principal::new("bob", true)).await, Some(bob), "{name}: one's own comes first");
         assert_eq!(seen(Principal::new("carol", false)).await, None, "{name}");
         assert_eq!(seen(Principal::new("carol", true)).await, Some(alice), "{name}");
-        let listed = async |owner: Principal| store.datasets(&owner, None, 9).await.unwrap().len();
+        let listed = async |owner: Principal| store.datasets(&owner, None, 9).await.unwrap().rows.len();
         assert_eq!((listed(Principal::new("bob", false)).await, listed(Principal::default()).await), (1, 2), "{name}");
     }
 }
