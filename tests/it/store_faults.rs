@@ -102,7 +102,7 @@ async fn what_is_damaged_is_neither_scored_nor_served() {
     let app = app_in(&file).await;
     let mut store = connect(&file).await;
     let lines: String = (0..600).map(|number| format!("{{\"text\": \"Sample {number} of some words.\"}}\n")).collect();
-    let dataset = app.post_bytes("/v1/datasets", Some("application/x-ndjson"), lines.into_bytes()).await;
+    let dataset = app.post_bytes("/v1/datasets", Some("application/x-ndjson"), lines.clone().into_bytes()).await;
     assert_eq!(dataset.status, 201);
     let audit = json!({ "dataset": dataset.json()["id"], "methods": ["loss"] });
     let sound = app.audit(&audit).await.ok();
