@@ -263,11 +263,12 @@ pub async fn delete(ClientState(state): ClientState, PathNames(id): PathNames<St
     let key = state.jobs.store().dataset_key(owner, &id).await?.ok_or(DatasetError::Unknown)?;
     // In a task of its own: a client that goes away must not leave one half done.
     let deleting = tokio::spawn(async move {
-        if !state.jobs.store().delete_dataset(key).await? {
-            return Err(DatasetError::InUse.into());
+        let deleted = state.jobs.store().delete_dataset(key).await;
+        // Where the store fails, a part of it may be gone.
+        if !matches!(deleted, Ok(false)) {
+            state.scorer.forget(key);
         }
-        state.scorer.forget(key);
-        Ok::<_, Problem>(())
+        if deleted? { Ok(()) } else { Err(Problem::from(DatasetError::InUse)) }
     });
     deleting.await.map_err(Problem::internal)??;
     Ok(StatusCode::NO_CONTENT)

@@ -161,7 +161,7 @@ impl Store {
                          OR (state = 'inline' AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset)))";
         let idle = idle.map(microseconds);
         let drop = || sqlx::query(self.dialect.sql(statement)).bind(idle).execute(&self.pool);
-        self.delete(async |_| Ok(drop().await?)).await.map(|_| ())
+        self.delete(async |_| Ok(drop().await?.rows_affected() > 0)).await.map(|_| ())
     }
 
     /// The dataset of an id, as a client sees it: its own, or else another's.
@@ -273,10 +273,11 @@ impl Store {
     pub async fn drop_unretained(&self) -> Result<(), StoreError> {
         let drop = async || {
             let mut transaction = self.pool.begin().await?;
-            drop_unretained(&mut transaction).await?;
-            Ok(transaction.commit().await?)
+            let dropped = drop_unretained(&mut transaction).await?;
+            transaction.commit().await?;
+            Ok(dropped)
         };
-        self.delete(|_| drop()).await
+        self.delete(|_| drop()).await.map(|_| ())
     }
 }
 

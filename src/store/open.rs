@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Connections to PostgreSQL; more queries than that wait for each other.
@@ -30,6 +31,9 @@ const SQLITE_SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = F
 /// Settings of connections that read a file while another one writes.
 const READER_SETTINGS: &str = "PRAGMA query_only = ON; PRAGMA busy_timeout = 10000;";
 
+/// Settings of the connection that empties the log of writes, for which everybody who writes waits.
+const EMPTIER_SETTINGS: &str = "PRAGMA busy_timeout = 200;";
+
 /// Datasets and jobs; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -40,6 +44,10 @@ pub struct Store {
     pub(super) dialect: Dialect,
     /// True if it outlives the process.
     durable: bool,
+    /// A connection that empties the log of writes of a file.
+    pub(super) log_emptier: Option<AnyPool>,
+    /// True if the log of writes still has something that was deleted.
+    pub(super) is_log_kept: Arc<AtomicBool>,
     /// Room for deletions on the disk of a file.
     pub(super) reserve: Option<Reserve>,
     /// Held as long as this process uses the file.
@@ -82,9 +90,12 @@ impl Store {
                 let url = sqlite_url(path);
                 let store = Self::connect(&url, Dialect::Sqlite).await?;
                 let readers = pool_options(READERS, READER_SETTINGS).connect_lazy(&url)?;
+                let log_emptier = Some(pool_options(1, EMPTIER_SETTINGS).connect_lazy(&url)?);
                 let reserve = Reserve::new(path);
                 reserve.hold().await;
-                Self { readers, reserve: Some(reserve), _lock: Some(Arc::new(lock)), ..store }
+                let (reserve, lock) = (Some(reserve), Some(Arc::new(lock)));
+                // An earlier process may have been ended before it emptied the log.
+                Self { readers, log_emptier, is_log_kept: Arc::new(true.into()), reserve, _lock: lock, ..store }
             }
             Some(StoreUrl::Postgres(url)) => Self::connect(url, Dialect::Postgres).await?,
         };
@@ -112,7 +123,7 @@ impl Store {
         sqlx::any::install_default_drivers();
         AnyConnection::connect(&url).await.map_err(connect_error)?.close().await?;
         let pool = pool_options(1, settings).connect(&url).await.map_err(connect_error)?;
-        let store = Self { readers: pool.clone(), pool, dialect, durable: true, reserve: None, _lock: None };
+        let store = Self { durable: true, ..Self::new(pool, dialect) };
         match store.version().await? {
             newer if newer > NEWEST => Err(StoreError::OtherVersion(newer)),
             _ => Ok(store),
@@ -145,6 +156,9 @@ impl Store {
 
     pub async fn close(&self) {
         self.readers.close().await;
+        if let Some(emptier) = &self.log_emptier {
+            emptier.close().await;
+        }
         self.pool.close().await;
     }
 
@@ -176,15 +190,13 @@ impl Store {
             }
         };
         let pool = pool.map_err(connect_error)?;
-        Ok(Self { readers: pool.clone(), pool, dialect, durable: false, reserve: None, _lock: None })
+        Ok(Self::new(pool, dialect))
     }
 
-    /// Writes over what was deleted, as far as the database leaves that to its clients.
-    pub(super) async fn forget_deleted(&self) -> Result<(), StoreError> {
-        if self.dialect == Dialect::Sqlite {
-            sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&self.pool).await?;
-        }
-        Ok(())
+    /// Makes a store whose connections all read and write.
+    fn new(pool: AnyPool, dialect: Dialect) -> Self {
+        let (readers, is_log_kept) = (pool.clone(), Arc::default());
+        Self { pool, readers, dialect, durable: false, log_emptier: None, is_log_kept, reserve: None, _lock: None }
     }
 }
 

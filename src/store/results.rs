@@ -85,8 +85,8 @@ impl Store {
         }
         let dropped = drop_unretained(&mut transaction).await?;
         transaction.commit().await?;
-        if dropped && let Err(error) = self.forget_deleted().await {
-            tracing::warn!(%error, "texts that are deleted are not written over now");
+        if dropped {
+            self.forget_deleted().await;
         }
         Ok(Ok(()))
     }

@@ -4,6 +4,7 @@ mod adapters;
 mod backups;
 mod damage;
 mod datasets;
+mod deletions;
 mod full_disk;
 mod jobs;
 mod lists;

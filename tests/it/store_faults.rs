@@ -3,6 +3,7 @@
 use crate::common::app::App;
 use crate::common::client::send;
 use pdr_audit::config::StoreUrl;
+use pdr_audit::store::Store;
 use reqwest::Method;
 use serde_json::json;
 use sqlx::{AnyConnection, Connection, Executor, Row};
@@ -143,7 +144,9 @@ async fn what_is_damaged_is_neither_scored_nor_served() {
 async fn a_damaged_adapter_keeps_no_service_from_starting_and_is_deleted() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("store.db");
-    drop(app_in(&file).await);
+    let tables = Store::open(Some(&StoreUrl::Sqlite(file.clone()))).await.unwrap();
+    tables.close().await;
+    drop(tables);
     let mut store = connect(&file).await;
     let adapter = "INSERT INTO adapters (adapter, model, name, base_digest, ready, created_at, seal) \
                    VALUES ('67e55044-10b1-426f-9247-bb680e5fe0c8', 'tiny', 'tuned', '', 1, 0, 'another')";

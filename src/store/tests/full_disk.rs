@@ -57,7 +57,7 @@ async fn what_is_longer_than_the_reserve_is_deleted_on_a_full_disk() {
         }
         keys.push(store.complete_dataset(key, Some(id), "{}").await.unwrap());
     }
-    store.forget_deleted().await.unwrap();
+    store.forget_deleted().await;
     let reserve = disk.path().join("store.db.reserve");
     assert_eq!(fs::metadata(&reserve).unwrap().len(), super::super::reserve::RESERVE);
     disk.fill();
