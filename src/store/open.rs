@@ -84,27 +84,49 @@ impl Store {
     pub(super) async fn open_at(url: Option<&StoreUrl>, version: i64) -> Result<Self, StoreError> {
         let store = match url {
             None => Self::connect(IN_MEMORY, Dialect::Sqlite).await?,
-            Some(StoreUrl::Sqlite(path)) => {
-                let lock = lock(path)?;
-                create(path)?;
-                let url = sqlite_url(path);
-                let store = Self::connect(&url, Dialect::Sqlite).await?;
-                let readers = pool_options(READERS, READER_SETTINGS).connect_lazy(&url)?;
-                let log_emptier = Some(pool_options(1, EMPTIER_SETTINGS).connect_lazy(&url)?);
-                let reserve = Reserve::new(path);
-                reserve.hold().await;
-                let (reserve, lock) = (Some(reserve), Some(Arc::new(lock)));
-                // An earlier process may have been ended before it emptied the log.
-                Self { readers, log_emptier, is_log_kept: Arc::new(true.into()), reserve, _lock: lock, ..store }
-            }
-            Some(StoreUrl::Postgres(url)) => Self::connect(url, Dialect::Postgres).await?,
+            Some(StoreUrl::Sqlite(path)) => return Self::open_file(path, version).await,
+            Some(StoreUrl::Postgres(url)) => Self { durable: true, ..Self::connect(url, Dialect::Postgres).await? },
         };
-        let store = Self { durable: url.is_some(), ..store };
-        migrator(store.dialect, version).run(&store.pool).await?;
-        if store.dialect == Dialect::Sqlite {
-            store.end_earlier_process().await?;
-        }
+        store.begin(version).await?;
         Ok(store)
+    }
+
+    async fn open_file(path: &Path, version: i64) -> Result<Self, StoreError> {
+        let (lock, reserve) = (Arc::new(lock(path)?), Reserve::new(path));
+        create(path)?;
+        let open = async || {
+            let url = sqlite_url(path);
+            let store = Self::connect(&url, Dialect::Sqlite).await?;
+            let readers = pool_options(READERS, READER_SETTINGS).connect_lazy(&url)?;
+            let log_emptier = Some(pool_options(1, EMPTIER_SETTINGS).connect_lazy(&url)?);
+            // An earlier process may have been ended before it emptied the log.
+            let store = Self { readers, log_emptier, is_log_kept: Arc::new(true.into()), durable: true, ..store };
+            if let Err(error) = store.begin(version).await {
+                store.close().await;
+                return Err(error);
+            }
+            Ok(store)
+        };
+        let store = match open().await {
+            // To open a file is to write beside it; a disk that is full may also say so by an error of its own.
+            Err(StoreError::Full | StoreError::Unavailable(_)) if reserve.release() => {
+                let opened = open().await;
+                reserve.hold().await;
+                opened?
+            }
+            opened => opened?,
+        };
+        reserve.hold().await;
+        Ok(Self { reserve: Some(reserve), _lock: Some(lock), ..store })
+    }
+
+    /// Brings the tables up to a version, and ends what a process before this one left.
+    async fn begin(&self, version: i64) -> Result<(), StoreError> {
+        migrator(self.dialect, version).run(&self.pool).await?;
+        match self.dialect {
+            Dialect::Sqlite => self.end_earlier_process().await,
+            Dialect::Postgres => Ok(()),
+        }
     }
 
     /// Opens a store to read it, whatever uses it meanwhile; none of its files changes.

@@ -2,6 +2,8 @@
 
 use super::damage::{answers, filled};
 use crate::config::StoreUrl;
+use crate::store::reserve::RESERVE;
+use crate::store::schema::NEWEST;
 use crate::store::{Principal, Store, StoreError};
 use std::fs::{self, File};
 use std::io::Write;
@@ -59,7 +61,7 @@ async fn what_is_longer_than_the_reserve_is_deleted_on_a_full_disk() {
     }
     store.forget_deleted().await;
     let reserve = disk.path().join("store.db.reserve");
-    assert_eq!(fs::metadata(&reserve).unwrap().len(), super::super::reserve::RESERVE);
+    assert_eq!(fs::metadata(&reserve).unwrap().len(), RESERVE);
     disk.fill();
     let full = store.begin_dataset("", true).await.unwrap_err();
     assert!(matches!(full, StoreError::Full), "{full}");
@@ -80,4 +82,23 @@ async fn what_is_longer_than_the_reserve_is_deleted_on_a_full_disk() {
     // What was freed in the file is room for more, once there is some for the log of writes.
     fs::remove_file(disk.path().join("filler")).unwrap();
     assert!(store.begin_dataset("", true).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_service_starts_on_a_full_disk() {
+    let Some(disk) = SmallDisk::mount(64) else { return };
+    let url = StoreUrl::Sqlite(disk.path().join("store.db"));
+    let store = Store::open_at(Some(&url), 5).await.unwrap();
+    let key = store.begin_dataset("", true).await.unwrap();
+    store.close().await;
+    drop(store);
+    disk.fill();
+    let store = Store::open(Some(&url)).await.unwrap();
+    assert_eq!(store.version().await.unwrap(), NEWEST);
+    // Next to all of it is there again.
+    let reserve = fs::metadata(disk.path().join("store.db.reserve")).unwrap().len();
+    assert!((RESERVE - (2 << 20)..=RESERVE).contains(&reserve), "{reserve}");
+    assert!(store.sample_block(key, 0).await.unwrap().is_none());
+    store.begin_dataset("", true).await.unwrap();
+    store.close().await;
 }
