@@ -2,7 +2,7 @@
 
 use super::error::{StoreError, uuid};
 use super::open::Store;
-use super::schema::Dialect;
+use super::schema::{Dialect, query_all_columns};
 use super::seal::{check_seal, seal};
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row, Transaction};
@@ -40,7 +40,8 @@ pub struct AdapterFiles {
 impl Store {
     /// Returns the adapters that are whole and not damaged, oldest first.
     pub async fn adapters(&self) -> Result<Vec<AdapterRow>, StoreError> {
-        self.sound_rows(sqlx::query("SELECT * FROM adapters WHERE ready = 1 ORDER BY adapter"), adapter_row).await
+        let query = query_all_columns("SELECT * FROM adapters WHERE ready = 1 ORDER BY adapter");
+        self.sound_rows(query, adapter_row).await
     }
 
     /// Returns true if there is a whole adapter of this name, which may be damaged.
@@ -118,7 +119,8 @@ pub(super) async fn write_adapter(
     let blocks = adapter.files.iter().map(|(_, content)| content.len().div_ceil(BLOCK)).sum::<usize>();
     let blocks = i64::try_from(blocks).ok();
     let statement = "UPDATE adapters SET ready = 1, base_digest = $2, blocks = $3, created_at = {now} WHERE adapter = $1 RETURNING *";
-    let query = sqlx::query(dialect.sql(statement)).bind(job.to_string()).bind(&*adapter.base_digest).bind(blocks);
+    let query = query_all_columns(dialect.sql(statement)).bind(job.to_string());
+    let query = query.bind(&*adapter.base_digest).bind(blocks);
     let Some(row) = query.fetch_all(&mut **transaction).await?.pop() else {
         return Err(StoreError::Damaged(format!("the adapter of job {job} has no name")));
     };

@@ -3,6 +3,7 @@
 use super::error::{StoreError, count, microseconds, time, uuid};
 use super::open::Store;
 use super::page::RowPage;
+use super::schema::query_all_columns;
 use super::seal::{check_seal, seal};
 use crate::access::Principal;
 use sqlx::any::AnyRow;
@@ -135,7 +136,7 @@ impl Store {
         }
         let state = if id.is_some() { DatasetState::Ready } else { DatasetState::Inline };
         let statement = "UPDATE datasets SET address = $2, state = $3, description = $4 WHERE dataset = $1 RETURNING *";
-        let completed = sqlx::query(statement)
+        let completed = query_all_columns(statement)
             .bind(key.to_string())
             .bind(id)
             .bind(state.name())
@@ -172,7 +173,7 @@ impl Store {
         }
         let statement = "SELECT * FROM datasets WHERE address = $1 AND state = 'ready' AND ($3 IS NULL OR owner = $3) \
                          ORDER BY CASE WHEN owner = $2 THEN 0 ELSE 1 END, dataset LIMIT 1";
-        let query = sqlx::query(statement).bind(id).bind(client.name()).bind(client.restriction());
+        let query = query_all_columns(statement).bind(id).bind(client.name()).bind(client.restriction());
         let row = query.fetch_optional(&self.readers).await?;
         row.as_ref().map(dataset_row).transpose()
     }
@@ -192,7 +193,7 @@ impl Store {
     pub async fn dataset_of(&self, job: Uuid) -> Result<Option<DatasetRow>, StoreError> {
         let statement = "SELECT datasets.*, jobs.texts AS digest FROM datasets JOIN jobs ON jobs.dataset = datasets.dataset \
                          WHERE jobs.id = $1 AND state <> 'uploading'";
-        let row = sqlx::query(statement).bind(job.to_string()).fetch_optional(&self.readers).await?;
+        let row = query_all_columns(statement).bind(job.to_string()).fetch_optional(&self.readers).await?;
         let Some(row) = row else { return Ok(None) };
         let (dataset, digest) = (dataset_row(&row)?, row.try_get::<Option<String>, _>("digest")?);
         if digest.is_some() && dataset.id.is_some() && digest != dataset.id {
@@ -210,7 +211,7 @@ impl Store {
     ) -> Result<RowPage<DatasetRow>, StoreError> {
         let statement = "SELECT * FROM datasets WHERE state = 'ready' AND ($1 IS NULL OR dataset < $1) \
                          AND ($3 IS NULL OR owner = $3) ORDER BY dataset DESC LIMIT $2";
-        let rows = sqlx::query(statement)
+        let rows = query_all_columns(statement)
             .bind(after.map(|key| key.to_string()))
             .bind(i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1))
             .bind(client.restriction());
@@ -289,7 +290,7 @@ async fn take_address(
 ) -> Result<Option<DatasetKey>, StoreError> {
     let statement =
         "SELECT * FROM datasets WHERE address = $1 AND owner = (SELECT owner FROM datasets WHERE dataset = $2)";
-    let known = sqlx::query(statement).bind(id).bind(key.to_string()).fetch_optional(&mut **transaction).await;
+    let known = query_all_columns(statement).bind(id).bind(key.to_string()).fetch_optional(&mut **transaction).await;
     let damage = match known.map_err(StoreError::from).and_then(|row| row.as_ref().map(dataset_row).transpose()) {
         Ok(None) => return Ok(None),
         Ok(Some(known)) if known.has_texts => return Ok(Some(known.key)),

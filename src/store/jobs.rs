@@ -6,6 +6,7 @@ use super::error::{StoreError, count, microseconds, uuid};
 use super::job_row::{JobRow, JobStatus, job_row, job_seal};
 use super::open::Store;
 use super::page::RowPage;
+use super::schema::query_all_columns;
 use crate::access::Principal;
 use sqlx::{Any, AnyConnection, Row, Transaction};
 use std::time::Duration;
@@ -94,7 +95,7 @@ impl Store {
         let statement = "INSERT INTO jobs (id, kind, status, model, summary, request, dataset, weight, done, revision, created_at, \
              attempts, cancel, deadline, owner, texts) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 1, {now}, 0, 0, {now} + $9, $10, $11) \
              RETURNING *";
-        let inserted = sqlx::query(self.dialect.sql(statement))
+        let inserted = query_all_columns(self.dialect.sql(statement))
             .bind(job.id.to_string())
             .bind(job.kind)
             .bind(JobStatus::Queued.name())
@@ -124,7 +125,7 @@ impl Store {
     /// A job of a kind as it stands.
     pub async fn job(&self, kind: &str, id: Uuid) -> Result<Option<JobRow>, StoreError> {
         let statement = "SELECT * FROM jobs WHERE id = $1 AND kind = $2";
-        let row = sqlx::query(statement).bind(id.to_string()).bind(kind).fetch_optional(&self.readers).await?;
+        let row = query_all_columns(statement).bind(id.to_string()).bind(kind).fetch_optional(&self.readers).await?;
         row.as_ref().map(job_row).transpose()
     }
 
@@ -143,7 +144,7 @@ impl Store {
         // Ids of version 7 grow with time, as texts as well.
         let statement = "SELECT * FROM jobs WHERE kind = $1 AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR model = $3) \
                          AND ($4 IS NULL OR id < $4) AND ($6 IS NULL OR owner = $6) ORDER BY id DESC LIMIT $5";
-        let rows = sqlx::query(statement)
+        let rows = query_all_columns(statement)
             .bind(kind)
             .bind(query.status.map(JobStatus::name))
             .bind(query.model.as_deref())

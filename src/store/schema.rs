@@ -1,7 +1,9 @@
 //! The tables, as migrations that are applied in order, and the words in which databases differ.
 
+use sqlx::any::AnyArguments;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{AssertSqlSafe, SqlSafeStr};
+use sqlx::query::Query;
+use sqlx::{Any, AssertSqlSafe, SqlSafeStr};
 use std::borrow::Cow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,12 @@ impl Dialect {
                 .replace("{position}", position),
         )
     }
+}
+
+/// Returns a query for all columns of a table. It is prepared anew each time: PostgreSQL refuses one that it has kept once a newer
+/// version has added a column.
+pub fn query_all_columns<'q>(statement: impl SqlSafeStr) -> Query<'q, Any, AnyArguments> {
+    sqlx::query(statement).persistent(false)
 }
 
 /// Each migration with its number and what it does. One that was released is never changed.
