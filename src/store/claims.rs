@@ -4,7 +4,8 @@
 use super::error::{StoreError, count, duration, microseconds, uuid};
 use super::job_row::{JobRow, job_row, seal_ends};
 use super::open::Store;
-use sqlx::any::AnyArguments;
+use super::schema::query_all_columns;
+use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::query::Query;
 use sqlx::{Any, Row};
 use std::time::Duration;
@@ -30,12 +31,27 @@ pub struct ClaimedJob {
     pub time_left: Option<Duration>,
     /// Source of the numbers of an earlier claim.
     pub numerics: Option<String>,
+    /// The damage of the job, which cannot be run then; the texts above may be empty.
+    pub damage: Option<String>,
 }
 
 /// Another claim has the job, or it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("another process has taken over the job")]
 pub struct LostClaim;
+
+impl ClaimedJob {
+    /// Reads the content of the job.
+    fn read(&mut self, row: &AnyRow) -> Result<(), StoreError> {
+        let JobRow { owner, summary, .. } = job_row(row)?;
+        let dataset = row.try_get::<Option<String>, _>("dataset")?;
+        let dataset = dataset.map(|text| text.parse::<Uuid>()).transpose();
+        self.dataset = dataset.map_err(|error| StoreError::Damaged(error.to_string()))?;
+        (self.owner, self.summary) = (owner, summary);
+        (self.request, self.numerics) = (row.try_get("request")?, row.try_get("numerics")?);
+        Ok(())
+    }
+}
 
 impl Store {
     /// Claims a job of a kind that is queued, or whose lease is over, and that has not reached the limit of claims: of the owner
@@ -55,33 +71,37 @@ impl Store {
              AND others.status = 'running' AND others.lease_until >= {now}), \
              (SELECT COALESCE(MAX(others.started_at), 0) FROM jobs AS others WHERE others.kind = jobs.kind \
              AND others.owner = jobs.owner), id LIMIT 1 {skip_locked}) \
-             RETURNING *, deadline - {now} AS time_left";
-        let row = sqlx::query(self.dialect.sql(statement))
+             RETURNING id, attempts, deadline - {now} AS time_left";
+        let mut transaction = self.pool.begin().await?;
+        let claimed = sqlx::query(self.dialect.sql(statement))
             .bind(claim.to_string())
             .bind(microseconds(lease))
             .bind(kind)
             .bind(i64::try_from(most_attempts).unwrap_or(i64::MAX))
-            // To the end: SQLite tells only there whether the change was committed.
-            .fetch_all(&self.pool)
-            .await?
-            .pop();
-        let claimed = row.map(|row| {
-            let dataset = row.try_get::<Option<String>, _>("dataset")?;
-            let dataset = dataset.map(|text| text.parse::<Uuid>()).transpose();
-            let JobRow { id, owner, summary, .. } = job_row(&row)?;
-            Ok(ClaimedJob {
-                id,
-                claim,
-                owner,
-                summary,
-                request: row.try_get("request")?,
-                dataset: dataset.map_err(|error| StoreError::Damaged(error.to_string()))?,
-                attempts: count(&row, "attempts")?,
-                numerics: row.try_get("numerics")?,
-                time_left: row.try_get::<Option<i64>, _>("time_left")?.map(duration),
-            })
-        });
-        claimed.transpose()
+            .fetch_optional(&mut *transaction)
+            .await?;
+        let Some(claimed) = claimed else { return Ok(None) };
+        let row = query_all_columns("SELECT * FROM jobs WHERE id = $1").bind(claimed.try_get::<String, _>("id")?);
+        let row = match row.fetch_one(&mut *transaction).await.map_err(StoreError::from) {
+            Err(error) if !matches!(error, StoreError::Damaged(_)) => return Err(error),
+            row => row,
+        };
+        // A damaged job is claimed as well, and fails by its damage.
+        transaction.commit().await?;
+        let mut job = ClaimedJob {
+            id: uuid(&claimed, "id")?,
+            claim,
+            owner: String::new(),
+            summary: String::new(),
+            request: String::new(),
+            dataset: None,
+            attempts: count(&claimed, "attempts")?,
+            time_left: claimed.try_get::<Option<i64>, _>("time_left")?.map(duration),
+            numerics: None,
+            damage: None,
+        };
+        job.damage = row.and_then(|row| job.read(&row)).err().map(|error| error.to_string());
+        Ok(Some(job))
     }
 
     /// Renews the lease and notes how much is done, and what the run says of itself beside that; whether the job is to be

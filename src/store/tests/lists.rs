@@ -2,8 +2,9 @@
 
 use super::jobs::new_job;
 use super::places::{TestStore, test_stores};
-use crate::store::{JobQuery, Principal, Store, StoreError};
+use crate::store::{JobEnd, JobQuery, Principal, Store, StoreError};
 use sqlx::AssertSqlSafe;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Changes one row by a statement that ends with its key.
@@ -53,6 +54,27 @@ async fn a_page_goes_on_behind_a_damaged_job() {
             assert!(store.delete_job(jobs[1]).await.unwrap(), "{name}: {damage}");
             for job in [jobs[0], jobs[2]] {
                 assert!(store.cancel(job).await.unwrap() && store.delete_job(job).await.unwrap(), "{name}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_job_is_claimed_to_fail_by_its_damage() {
+    for place in test_stores().await {
+        for damage in damages(&place) {
+            let (store, name) = (&place.store, place.name);
+            let [damaged, sound] = [new_job(store, "m", None).await, new_job(store, "m", None).await];
+            for job in [&damaged, &sound] {
+                store.submit(job).await.unwrap();
+            }
+            change(store, &format!("UPDATE jobs SET summary = {damage} WHERE id"), damaged.id).await;
+            for (id, is_damaged) in [(damaged.id, true), (sound.id, false)] {
+                let claimed = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().unwrap();
+                assert_eq!((claimed.id, claimed.damage.is_some()), (id, is_damaged), "{name}: {damage}");
+                let end = JobEnd::Failed("{}".to_owned());
+                store.finish(id, claimed.claim, 0, None, &end).await.unwrap().unwrap();
+                assert!(store.delete_job(id).await.unwrap(), "{name}: {damage}");
             }
         }
     }
