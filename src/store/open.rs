@@ -3,10 +3,10 @@
 use super::error::StoreError;
 use super::files::{beside, create, file_error, lock};
 use super::reserve::Reserve;
-use super::schema::{Dialect, NEWEST, migrator};
+use super::schema::{Dialect, NEWEST, OLDEST, migrator};
 use crate::config::StoreUrl;
 use sqlx::any::AnyPoolOptions;
-use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection, Executor};
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection, Executor, Row};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -74,8 +74,7 @@ impl Store {
             StoreUrl::Sqlite(path) => sqlite_url(path),
             StoreUrl::Postgres(url) => url.clone(),
         };
-        sqlx::any::install_default_drivers();
-        let mut connection = AnyConnection::connect(&url).await.map_err(connect_error)?;
+        let mut connection = first_connection(&url).await?;
         connection.execute("SELECT 1").await?;
         Ok(connection.close().await?)
     }
@@ -142,12 +141,16 @@ impl Store {
             StoreUrl::Sqlite(path) => (file_url(path, "ro"), Dialect::Sqlite, "PRAGMA busy_timeout = 10000"),
             StoreUrl::Postgres(url) => (url.clone(), Dialect::Postgres, "SET default_transaction_read_only = on"),
         };
-        sqlx::any::install_default_drivers();
-        AnyConnection::connect(&url).await.map_err(connect_error)?.close().await?;
-        let pool = pool_options(1, settings).connect(&url).await.map_err(connect_error)?;
+        first_connection(&url).await?.close().await?;
+        // It is kept, so that a transaction lasts.
+        let options = pool_options(1, settings).idle_timeout(None).max_lifetime(None);
+        let pool = options.connect(&url).await.map_err(connect_error)?;
         let store = Self { durable: true, ..Self::new(pool, dialect) };
         match store.version().await? {
             newer if newer > NEWEST => Err(StoreError::OtherVersion(newer)),
+            older if older < OLDEST => Err(StoreError::Refused(format!(
+                "the store has tables of version {older}, which are read only after a migration: start the service on it once"
+            ))),
             _ => Ok(store),
         }
     }
@@ -185,9 +188,7 @@ impl Store {
     }
 
     async fn connect(url: &str, dialect: Dialect) -> Result<Self, StoreError> {
-        sqlx::any::install_default_drivers();
-        // A pool would try again for a while, and not say what is wrong.
-        let mut first = AnyConnection::connect(url).await.map_err(connect_error)?;
+        let mut first = first_connection(url).await?;
         first.execute(if dialect == Dialect::Sqlite { SQLITE_SETTINGS } else { "SELECT 1" }).await?;
         first.close().await?;
         let in_memory = url == IN_MEMORY;
@@ -229,6 +230,21 @@ fn pool_options(connections: u32, settings: &'static str) -> AnyPoolOptions {
     options
         .test_before_acquire(false)
         .after_connect(move |connection, _| Box::pin(async move { connection.execute(settings).await.map(|_| ()) }))
+}
+
+/// Opens a connection before a pool does, which would try again for a while and not say what is wrong. The schema of a file is read as
+/// bytes: the driver panics where it is not UTF-8, and who waits for its answer waits for ever.
+async fn first_connection(url: &str) -> Result<AnyConnection, StoreError> {
+    sqlx::any::install_default_drivers();
+    let mut connection = AnyConnection::connect(url).await.map_err(connect_error)?;
+    if connection.backend_name() == "SQLite" {
+        let statement = "SELECT CAST(name || tbl_name || COALESCE(sql, '') AS BLOB) AS entry FROM sqlite_master";
+        for row in connection.fetch_all(statement).await? {
+            let entry: Vec<u8> = row.try_get("entry")?;
+            str::from_utf8(&entry).map_err(|error| StoreError::Damaged(format!("the schema of the file: {error}")))?;
+        }
+    }
+    Ok(connection)
 }
 
 /// An error of connecting; that of a URL that cannot be parsed does not repeat it.

@@ -193,6 +193,9 @@ const MIGRATIONS: [(i64, &str, &str); 6] = [
 /// The first version whose rows have seals.
 pub const SEALED: i64 = 6;
 
+/// The first version whose tables can be read without a migration.
+pub const OLDEST: i64 = 5;
+
 /// The version of the tables as they are now.
 pub const NEWEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].0;
 
