@@ -264,7 +264,7 @@ pub async fn delete(ClientState(state): ClientState, PathNames(id): PathNames<St
     // In a task of its own: a client that goes away must not leave one half done.
     let deleting = tokio::spawn(async move {
         let deleted = state.jobs.store().delete_dataset(key).await;
-        // Where the store fails, a part of it may be gone.
+        // A part of it may be gone even if the store fails.
         if !matches!(deleted, Ok(false)) {
             state.scorer.forget(key);
         }

@@ -21,7 +21,7 @@ pub struct AdapterName {
 /// An adapter that is whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterRow {
-    /// That of the job that made it.
+    /// The id of the job that made it.
     pub id: Uuid,
     pub name: AdapterName,
     /// The digest of the model that it was tuned on.
@@ -83,7 +83,7 @@ impl Store {
         Ok(query.fetch_optional(&self.readers).await?.is_some())
     }
 
-    /// Deletes an adapter that is whole; whether there was one.
+    /// Deletes an adapter that is whole. Returns true if there was such an adapter.
     pub async fn delete_adapter(&self, name: &AdapterName) -> Result<bool, StoreError> {
         let delete = async || {
             let statement = "DELETE FROM adapters WHERE model = $1 AND name = $2 AND ready = 1";
@@ -94,7 +94,7 @@ impl Store {
     }
 }
 
-/// Takes a name for the job; whether nobody else has it. A job that ended without an adapter has its name no more.
+/// Takes a name for the job, and returns false if another has it. A job that ended without an adapter has its name no more.
 pub(super) async fn claim_name(
     transaction: &mut Transaction<'_, Any>,
     name: &AdapterName,

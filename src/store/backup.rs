@@ -42,7 +42,7 @@ pub async fn restore(url: &StoreUrl, backup: &Path) -> Result<StoreCheck, StoreE
         return Err(StoreError::Refused(format!("a store in PostgreSQL is restored by its own tools: {line}")));
     };
     let _lock = lock(target)?;
-    // What is left of an earlier store beside the file would be taken for a part of this one.
+    // Files that an earlier store left beside this one would be taken for parts of it.
     for file in ["", "-wal", "-journal"].map(|suffix| beside(target, suffix)) {
         if file.exists() {
             return Err(StoreError::Refused(format!("{} is there; move it away first", file.display())));

@@ -11,7 +11,7 @@ use super::seal::{ContentCheck, check_seal, seal};
 use sqlx::any::AnyRow;
 use sqlx::{Executor, Row};
 
-/// What a check has read, and what it found wrong.
+/// Counts of the rows that a check has read, and the faults of them.
 #[derive(Clone, Debug, Default)]
 pub struct StoreCheck {
     /// The version of the tables.

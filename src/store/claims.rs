@@ -1,5 +1,5 @@
-//! Which process runs a job, and how the job ended. A claim counts the attempt and sets a lease; who does not renew it in time
-//! has lost it.
+//! Claims, each of which lets one process run a job to its end. A claim counts the attempt and sets a lease; a process that does not
+//! renew it in time has lost it.
 
 use super::error::{StoreError, count, duration, microseconds, uuid};
 use super::job_row::{JobRow, job_row, seal_ends};
@@ -104,7 +104,7 @@ impl Store {
         Ok(Some(job))
     }
 
-    /// Renews the lease and notes how much is done, and what the run says of itself beside that; whether the job is to be
+    /// Renews the lease, and notes how much is done and what the run says of itself beside that. Returns true if the job is to be
     /// cancelled.
     pub async fn renew(
         &self,
@@ -163,7 +163,7 @@ impl Store {
     }
 
     /// Ends what nobody runs and nobody should: jobs that are to be cancelled, and those of a kind that were claimed so often
-    /// without an end, which fail for this reason. The ids of the latter.
+    /// without an end, which fail for this reason. Returns the ids of the latter.
     pub async fn end_abandoned(
         &self,
         kind: &str,
@@ -188,7 +188,7 @@ impl Store {
         Ok(())
     }
 
-    /// Ends jobs of a kind whose time is over and that nobody runs; they fail for this reason. Their ids.
+    /// Ends jobs of a kind whose time is over and that nobody runs; they fail for this reason. Returns their ids.
     pub async fn end_overdue(&self, kind: &str, failure: &str) -> Result<Vec<Uuid>, StoreError> {
         let statement = "UPDATE jobs SET status = 'failed', failure = $1, finished_at = {now}, claim = NULL, revision = revision + 1 \
                          WHERE status IN ('queued', 'running') AND cancel = 0 AND deadline <= {now} \
@@ -202,7 +202,7 @@ impl Store {
         self.end_all(sqlx::query(self.dialect.sql(statement))).await.map(|_| ())
     }
 
-    /// Executes a statement that ends jobs and returns their rows; their ids.
+    /// Executes a statement that ends jobs and returns their ids.
     async fn end_all(&self, statement: Query<'_, Any, AnyArguments>) -> Result<Vec<Uuid>, StoreError> {
         let mut transaction = self.pool.begin().await?;
         let ended = statement.fetch_all(&mut *transaction).await?;

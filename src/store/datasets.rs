@@ -46,7 +46,7 @@ impl DatasetRow {
     /// Creates the placeholder of a dataset that is gone, with what is known of it.
     ///
     /// # Errors
-    /// Where the description has no form as JSON.
+    /// [`serde_json::Error`] if the description has no form as JSON.
     pub fn gone(
         id: &str,
         description: &impl serde::Serialize,
@@ -245,7 +245,7 @@ impl Store {
         Ok(content)
     }
 
-    /// Deletes a dataset that no unfinished job uses; whether it could.
+    /// Deletes a dataset that no unfinished job uses. Returns true if there was such a dataset.
     pub async fn delete_dataset(&self, key: DatasetKey) -> Result<bool, StoreError> {
         self.delete(|in_pieces| self.try_to_delete_dataset(key, in_pieces)).await
     }
@@ -311,7 +311,7 @@ async fn take_address(
     }
 }
 
-/// As [`Store::drop_unretained`], in a transaction; whether there were any.
+/// Does the same as [`Store::drop_unretained`] in a transaction. Returns true if there were such texts.
 pub(super) async fn drop_unretained(transaction: &mut Transaction<'_, Any>) -> Result<bool, StoreError> {
     let statement = "UPDATE datasets SET texts = 0 WHERE retain = 0 AND texts = 1 AND state = 'ready' AND EXISTS \
                      (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset AND status = 'succeeded') AND NOT EXISTS \

@@ -30,7 +30,7 @@ pub enum StoreError {
     /// A row that no version of this program writes, or that differs from its digest.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// What was asked for would overwrite something, or is not for this store.
+    /// The request would overwrite something, or is not for this store.
     #[error("{0}")]
     Refused(String),
     #[error("the store failed: {0}")]

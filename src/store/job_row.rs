@@ -26,7 +26,7 @@ pub struct JobRow {
     pub created_at: OffsetDateTime,
     pub started_at: Option<OffsetDateTime>,
     pub finished_at: Option<OffsetDateTime>,
-    /// Why it failed, as JSON.
+    /// The reason for which it failed, as JSON.
     pub failure: Option<String>,
     pub deadline: Option<OffsetDateTime>,
 }

@@ -177,7 +177,7 @@ impl Store {
         rows.iter().map(|row| Ok((uuid(row, "id")?, row.try_get("owner")?, count(row, "weight")?))).collect()
     }
 
-    /// Deletes a job that has ended, with its results, and with its samples where they are its own. Whether there was one.
+    /// Deletes a job that has ended, with its results, and with its samples if they are its own. Returns true if there was such a job.
     pub async fn delete_job(&self, id: Uuid) -> Result<bool, StoreError> {
         self.delete(|in_pieces| self.try_to_delete_job(id, in_pieces)).await
     }
@@ -209,7 +209,7 @@ impl Store {
         self.delete_blocks(statement, &id.to_string()).await
     }
 
-    /// Deletes the jobs that ended longer ago than this; how many there were.
+    /// Deletes the jobs that ended longer ago than this, and returns their number.
     pub async fn delete_ended_before(&self, age: Duration) -> Result<usize, StoreError> {
         let statement = "SELECT id FROM jobs WHERE finished_at < {now} - $1";
         let query = sqlx::query(self.dialect.sql(statement)).bind(microseconds(age));
@@ -221,7 +221,7 @@ impl Store {
     }
 }
 
-/// Notes the key for the job; what is known of it where another job has it.
+/// Notes the key for the job, or returns what is known of it if another job has it.
 async fn claim_key(
     transaction: &mut Transaction<'_, Any>,
     owner: &str,

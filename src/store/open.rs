@@ -63,7 +63,7 @@ impl Store {
     /// Checks that a store can be opened, and changes nothing of it. A file of SQLite that is not there yet needs its directory.
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// [`StoreError`] if it cannot be opened.
     pub async fn check(url: &StoreUrl) -> Result<(), StoreError> {
         let url = match url {
             StoreUrl::Sqlite(path) if !path.exists() => {
@@ -131,7 +131,8 @@ impl Store {
     /// Opens a store to read it, whatever uses it meanwhile; none of its files changes.
     ///
     /// # Errors
-    /// Why it cannot be opened; [`StoreError::OtherVersion`] for one of a newer version.
+    /// [`StoreError`] if it cannot be opened; [`StoreError::OtherVersion`] for one of a newer version, and [`StoreError::Refused`] for one
+    /// of the first versions.
     pub async fn open_to_read(url: &StoreUrl) -> Result<Self, StoreError> {
         let (url, dialect, settings) = match url {
             // Without a log of writes beside it nothing has it open, and it is read without any other file.

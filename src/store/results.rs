@@ -1,4 +1,4 @@
-//! How a job ends, and what it leaves behind: its report, its scores in blocks, its adapter.
+//! The end of a job, and the results that it leaves behind: its report, its scores in blocks, its adapter.
 
 use super::adapters::{AdapterFiles, write_adapter};
 use super::claims::{ClaimId, LostClaim};

@@ -13,7 +13,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What a store that is [`filled`] holds.
+/// The keys of what a store that is [`filled`] holds.
 pub(super) struct Filled {
     pub(super) id: String,
     pub(super) dataset: DatasetKey,

@@ -79,7 +79,7 @@ async fn what_is_longer_than_the_reserve_is_deleted_on_a_full_disk() {
         let content = fs::read(disk.path().join(file)).unwrap();
         assert!(!content.windows(13).any(|window| window == b"a canary text"), "{file} holds a text that was deleted");
     }
-    // What was freed in the file is room for more, once there is some for the log of writes.
+    // The room that was freed in the file serves more writes, once there is some for the log of writes.
     fs::remove_file(disk.path().join("filler")).unwrap();
     assert!(store.begin_dataset("", true).await.is_ok());
 }
