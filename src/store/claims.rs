@@ -100,7 +100,10 @@ impl Store {
             numerics: None,
             damage: None,
         };
-        job.damage = row.and_then(|row| job.read(&row)).err().map(|error| error.to_string());
+        match row.and_then(|row| job.read(&row)) {
+            Err(StoreError::Damaged(damage)) => job.damage = Some(damage),
+            read => read?,
+        }
         Ok(Some(job))
     }
 
