@@ -11,7 +11,7 @@ use super::upload::{FormFile, UploadOptions, store_body};
 use super::upload_media::{boundary, known_media, media};
 use crate::datasets::{DatasetError, SampleTotals};
 use crate::samples::{ChatRenderer, ColumnNames, DatasetOptions, ParquetProcess, ReadOptions};
-use crate::store::{DatasetRow, Principal};
+use crate::store::{DatasetRow, Principal, RowPage, listed};
 use axum::Json;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
@@ -92,11 +92,12 @@ pub struct DatasetList {
 }
 
 impl Dataset {
-    fn new(row: DatasetRow, client: &Principal) -> Result<Self, Problem> {
+    fn new(row: DatasetRow, client: &Principal) -> Result<Self, DatasetError> {
+        let DatasetRow { key, id, owner, description, retain, has_texts, created_at, .. } = row;
         let SampleTotals { samples, members, non_members, groups, text_bytes, columns, .. } =
-            serde_json::from_str(&row.description).map_err(Problem::internal)?;
-        let DatasetRow { id, owner, retain, has_texts, created_at, .. } = row;
-        let id = id.ok_or_else(|| Problem::internal("a dataset without an id"))?;
+            serde_json::from_str(&description)
+                .map_err(|error| DatasetError::Internal(format!("the dataset {key} as it is stored: {error}")))?;
+        let id = id.ok_or_else(|| DatasetError::Internal(format!("the dataset {key} has no id")))?;
         let (bytes, texts, owner) = (text_bytes, has_texts, client.visible_name(owner));
         Ok(Self {
             id,
@@ -222,12 +223,9 @@ pub async fn upload(
 )]
 pub async fn list(ClientState(state): ClientState, uri: Uri) -> Result<Json<DatasetList>, Problem> {
     let (after, limit) = query::page(&uri, |_, _| Ok(()))?;
-    let rows = state.jobs.store().datasets(state.jobs.client(), after, limit + 1).await?;
-    let has_more = rows.len() > limit;
-    let rows: Vec<DatasetRow> = rows.into_iter().take(limit).collect();
-    let next = rows.last().map(|row| row.key.to_string()).filter(|_| has_more);
-    let datasets = rows.into_iter().map(|row| Dataset::new(row, state.jobs.client())).collect::<Result<_, _>>()?;
-    Ok(Json(DatasetList { datasets, next }))
+    let RowPage { rows, next } = state.jobs.store().datasets(state.jobs.client(), after, limit).await?;
+    let datasets = rows.into_iter().filter_map(|row| listed(Dataset::new(row, state.jobs.client()))).collect();
+    Ok(Json(DatasetList { datasets, next: next.map(|key| key.to_string()) }))
 }
 
 /// Get a dataset.
@@ -260,15 +258,16 @@ pub async fn get(ClientState(state): ClientState, PathNames(id): PathNames<Strin
 pub async fn delete(ClientState(state): ClientState, PathNames(id): PathNames<String>) -> Result<StatusCode, Problem> {
     state.note.update(|work| work.dataset = Some(id.clone()));
     // Its own: another's of the same content stays, also where the request comes twice.
-    let owner = state.jobs.client().alone();
-    let dataset = state.jobs.store().dataset(&owner, &id).await?.ok_or(DatasetError::Unknown)?;
+    let owner = state.jobs.client().name();
+    let key = state.jobs.store().dataset_key(owner, &id).await?.ok_or(DatasetError::Unknown)?;
     // In a task of its own: a client that goes away must not leave one half done.
     let deleting = tokio::spawn(async move {
-        if !state.jobs.store().delete_dataset(dataset.key).await? {
-            return Err(DatasetError::InUse.into());
+        let deleted = state.jobs.store().delete_dataset(key).await;
+        // A part of it may be gone even if the store fails.
+        if !matches!(deleted, Ok(false)) {
+            state.scorer.forget(key);
         }
-        state.scorer.forget(dataset.key);
-        Ok::<_, Problem>(())
+        if deleted? { Ok(()) } else { Err(Problem::from(DatasetError::InUse)) }
     });
     deleting.await.map_err(Problem::internal)??;
     Ok(StatusCode::NO_CONTENT)

@@ -2,12 +2,26 @@
 
 use anyhow::{Context, Result};
 
-/// Waits until the user interrupts the command.
+/// Waits until the user or a supervisor interrupts the command.
 pub async fn interrupted() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        // It cannot be caught, and ends the process by itself.
-        std::future::pending().await
+    tokio::select! {
+        Ok(()) = tokio::signal::ctrl_c() => {}
+        Some(()) = terminated() => {}
+        // They cannot be caught, and end the process by themselves.
+        else => std::future::pending().await,
     }
+}
+
+/// Waits for SIGTERM, where there are signals.
+#[cfg(unix)]
+async fn terminated() -> Option<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    signal(SignalKind::terminate()).ok()?.recv().await
+}
+
+#[cfg(not(unix))]
+async fn terminated() -> Option<()> {
+    None
 }
 
 /// Runs a command to its end.

@@ -1,8 +1,8 @@
 //! `store`: checks, saves and restores the store of a service.
 
-use super::runtime::block_on;
+use super::runtime::{block_on, interrupted};
 use crate::config::{Overrides, Settings, StoreUrl};
-use crate::store::{Store, StoreCheck, back_up, restore};
+use crate::store::{Store, StoreCheck, StoreError, back_up, restore};
 use crate::wire::number_of;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -36,15 +36,23 @@ pub fn run(args: &StoreArgs, config: Option<&Path>) -> Result<()> {
     let (check, done) = match &args.command {
         StoreCommand::Check => (block_on(check(&url))?, String::new()),
         StoreCommand::Backup { file } => {
-            let saved = block_on(async { back_up(&url, file).await.context("store backup") })?;
+            let saved = block_on(unless_interrupted(back_up(&url, file))).context("store backup")?;
             (saved, format!("{} is a backup of the store", file.display()))
         }
         StoreCommand::Restore { file } => {
-            let restored = block_on(async { restore(&url, file).await.context("store restore") })?;
+            let restored = block_on(unless_interrupted(restore(&url, file))).context("store restore")?;
             (restored, format!("the store is that of {}", file.display()))
         }
     };
     report(&check, &done)
+}
+
+/// Runs until the end or a signal; then what was written so far is deleted.
+async fn unless_interrupted(saving: impl Future<Output = Result<StoreCheck, StoreError>>) -> Result<StoreCheck> {
+    tokio::select! {
+        saved = saving => Ok(saved?),
+        () = interrupted() => bail!("interrupted"),
+    }
 }
 
 async fn check(url: &StoreUrl) -> Result<StoreCheck> {

@@ -60,18 +60,28 @@ impl AdapterShelf {
     /// # Errors
     /// [`AdapterError`], or that of the store; then it is still there.
     pub async fn remove(&self, model: &str, name: &str) -> Result<(), RemoveError> {
-        self.pool.close_adapter(model, name)?;
+        let closed = self.pool.close_adapter(model, name);
         let (id, name) = (adapted_id(model, name), AdapterName { model: model.to_owned(), name: name.to_owned() });
         let is_known = self.known().values().any(|known| known.name == name);
-        let is_stored = self.store.adapters().await?.iter().any(|row| row.name == name);
+        let is_stored = self.store.has_adapter(&name).await?;
+        match closed {
+            // The pool was not told of one that is damaged.
+            Err(AdapterError::Unknown { .. }) if is_stored => {}
+            closed => closed?,
+        }
         // One that is known and not stored comes there with the end of its job.
         if (is_known && !is_stored) || self.store.is_named(&id).await? {
             return Err(AdapterError::InUse(id).into());
         }
-        let declaration = self.pool.remove_adapter(&name.model, &name.name)?;
+        let declaration = match self.pool.remove_adapter(&name.model, &name.name) {
+            Err(AdapterError::Unknown { .. }) if is_stored => None,
+            removed => Some(removed?),
+        };
         if let Err(error) = self.store.delete_adapter(&name).await {
-            // Fails only where another has taken its place, or the model is gone.
-            let _ = self.pool.add_adapter(&name.model, AdapterDeclaration::clone(&declaration));
+            if let Some(declaration) = declaration {
+                // Fails only where another has taken its place, or the model is gone.
+                let _ = self.pool.add_adapter(&name.model, AdapterDeclaration::clone(&declaration));
+            }
             return Err(error.into());
         }
         self.known().retain(|_, known| known.name != name);

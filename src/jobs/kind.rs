@@ -91,6 +91,9 @@ impl<'a, R: DeserializeOwned> JobRun<'a, R> {
         claimed: &'a ClaimedJob,
         local: &'a Arc<LocalRun>,
     ) -> Result<Self, JobFailure> {
+        if let Some(damage) = &claimed.damage {
+            return Err(StoreError::Damaged(damage.clone()).into());
+        }
         let request = serde_json::from_str(&claimed.request)
             .map_err(|error| StoreError::Damaged(format!("the request of {kind} {}: {error}", claimed.id)))?;
         let samples = SampleBlocks::of_job(store, claimed).await?.ok_or_else(JobFailure::dataset_gone)?;

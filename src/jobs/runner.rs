@@ -3,7 +3,7 @@
 use super::error::{FailureRecord, JobError};
 use super::kind::{JobKind, JobSubject, JobSummary, LocalRun, Subject};
 use crate::config::StoreSettings;
-use crate::store::{ClaimedJob, JobQuery, JobRow, JobStatus, Principal, Store};
+use crate::store::{ClaimedJob, JobQuery, JobRow, JobStatus, Principal, RowPage, Store, listed};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -101,15 +101,11 @@ impl<K: JobKind> Jobs<K> {
         Ok(self.store().report(id).await?)
     }
 
-    /// Some jobs, newest first.
+    /// Some jobs, newest first, without those that are damaged.
     pub async fn list(&self, query: &JobQuery) -> Result<JobPage<Subject<K>>, JobError> {
-        let and_one = JobQuery { limit: query.limit.saturating_add(1), ..query.clone() };
-        let rows = self.store().jobs(K::NAME, &self.client, &and_one).await?;
-        let has_more = rows.len() > query.limit;
-        let jobs =
-            rows.into_iter().take(query.limit).map(|row| Ok(self.up_to_date(JobSnapshot::new(row, &self.client)?)));
-        let jobs: Vec<JobSnapshot<Subject<K>>> = jobs.collect::<Result<_, JobError>>()?;
-        Ok(JobPage { next: jobs.last().map(|job| job.id).filter(|_| has_more), jobs })
+        let RowPage { rows, next } = self.store().jobs(K::NAME, &self.client, query).await?;
+        let jobs = rows.into_iter().filter_map(|row| listed(JobSnapshot::new(row, &self.client)));
+        Ok(JobPage { jobs: jobs.map(|job| self.up_to_date(job)).collect(), next })
     }
 
     /// Waits until a job is final, or for the given time; gives it as it stands then.
@@ -143,10 +139,10 @@ impl<K: JobKind> Jobs<K> {
 
     /// Cancels a job and waits until it has stopped.
     pub async fn cancel(&self, id: Uuid) -> Result<JobSnapshot<Subject<K>>, JobError> {
-        if self.get(id).await?.status.is_final() {
+        self.check_sight(id).await?;
+        if !self.store().cancel(id).await? {
             return Err(JobError::Finished(K::NAME));
         }
-        self.store().cancel(id).await?;
         if let Some(local) = self.local(id) {
             local.cancel.cancel();
         }
@@ -157,12 +153,18 @@ impl<K: JobKind> Jobs<K> {
 
     /// Deletes a job that has ended, with its results.
     pub async fn delete(&self, id: Uuid) -> Result<(), JobError> {
-        self.get(id).await?;
+        self.check_sight(id).await?;
         if self.store().delete_job(id).await? {
             return Ok(());
         }
-        self.get(id).await?;
+        self.check_sight(id).await?;
         Err(JobError::Unfinished(K::NAME))
+    }
+
+    /// Checks that the client sees a job, which may be damaged.
+    async fn check_sight(&self, id: Uuid) -> Result<(), JobError> {
+        let owner = self.store().job_owner(K::NAME, id).await?.filter(|owner| self.client.sees(owner));
+        owner.map(|_| ()).ok_or(JobError::NotFound(K::NAME))
     }
 
     /// Takes no more jobs, and waits until those that run here have stopped. In a store that lasts they go on when a process
@@ -301,6 +303,6 @@ impl<S: JobSubject> JobSnapshot<S> {
 #[derive(Clone, Debug)]
 pub struct JobPage<S> {
     pub jobs: Vec<JobSnapshot<S>>,
-    /// The last job of this page, where there are more after it.
+    /// The last job of this page, damaged or not, if there are more after it.
     pub next: Option<Uuid>,
 }

@@ -2,7 +2,7 @@
 
 use super::error::{StoreError, uuid};
 use super::open::Store;
-use super::schema::Dialect;
+use super::schema::{Dialect, query_all_columns};
 use super::seal::{check_seal, seal};
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row, Transaction};
@@ -21,7 +21,7 @@ pub struct AdapterName {
 /// An adapter that is whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterRow {
-    /// That of the job that made it.
+    /// The id of the job that made it.
     pub id: Uuid,
     pub name: AdapterName,
     /// The digest of the model that it was tuned on.
@@ -38,11 +38,17 @@ pub struct AdapterFiles {
 }
 
 impl Store {
-    /// All adapters that are whole, oldest first.
+    /// Returns the adapters that are whole and not damaged, oldest first.
     pub async fn adapters(&self) -> Result<Vec<AdapterRow>, StoreError> {
-        let statement = "SELECT * FROM adapters WHERE ready = 1 ORDER BY adapter";
-        let rows = sqlx::query(statement).fetch_all(&self.readers).await?;
-        rows.iter().map(adapter_row).collect()
+        let query = query_all_columns("SELECT * FROM adapters WHERE ready = 1 ORDER BY adapter");
+        self.sound_rows(query, adapter_row).await
+    }
+
+    /// Returns true if there is a whole adapter of this name, which may be damaged.
+    pub async fn has_adapter(&self, name: &AdapterName) -> Result<bool, StoreError> {
+        let statement = "SELECT adapter FROM adapters WHERE model = $1 AND name = $2 AND ready = 1";
+        let query = sqlx::query(statement).bind(&*name.model).bind(&*name.name);
+        Ok(query.fetch_optional(&self.readers).await?.is_some())
     }
 
     /// Returns the files of an adapter, with their names; empty if it is gone.
@@ -77,7 +83,7 @@ impl Store {
         Ok(query.fetch_optional(&self.readers).await?.is_some())
     }
 
-    /// Deletes an adapter that is whole; whether there was one.
+    /// Deletes an adapter that is whole. Returns true if there was such an adapter.
     pub async fn delete_adapter(&self, name: &AdapterName) -> Result<bool, StoreError> {
         let delete = async || {
             let statement = "DELETE FROM adapters WHERE model = $1 AND name = $2 AND ready = 1";
@@ -88,7 +94,7 @@ impl Store {
     }
 }
 
-/// Takes a name for the job; whether nobody else has it. A job that ended without an adapter has its name no more.
+/// Takes a name for the job, and returns false if another has it. A job that ended without an adapter has its name no more.
 pub(super) async fn claim_name(
     transaction: &mut Transaction<'_, Any>,
     name: &AdapterName,
@@ -113,7 +119,8 @@ pub(super) async fn write_adapter(
     let blocks = adapter.files.iter().map(|(_, content)| content.len().div_ceil(BLOCK)).sum::<usize>();
     let blocks = i64::try_from(blocks).ok();
     let statement = "UPDATE adapters SET ready = 1, base_digest = $2, blocks = $3, created_at = {now} WHERE adapter = $1 RETURNING *";
-    let query = sqlx::query(dialect.sql(statement)).bind(job.to_string()).bind(&*adapter.base_digest).bind(blocks);
+    let query = query_all_columns(dialect.sql(statement)).bind(job.to_string());
+    let query = query.bind(&*adapter.base_digest).bind(blocks);
     let Some(row) = query.fetch_all(&mut **transaction).await?.pop() else {
         return Err(StoreError::Damaged(format!("the adapter of job {job} has no name")));
     };

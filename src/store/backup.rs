@@ -2,12 +2,15 @@
 
 use super::check::StoreCheck;
 use super::error::StoreError;
-use super::files::{beside, file_error, lock, private_file};
+use super::files::{beside, file_error, lock, open_locked};
 use super::open::Store;
 use crate::config::StoreUrl;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use uuid::Uuid;
+
+/// Endings of the files that SQLite keeps beside one of its own.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Copies a store, which may be in use, into a new file that only its owner may read. The copy is checked, and gets its name only if it
 /// has no faults.
@@ -21,7 +24,7 @@ pub async fn back_up(url: &StoreUrl, target: &Path) -> Result<StoreCheck, StoreE
     };
     let partial = PartialStore::create(target)?;
     let store = Store::open_to_read(url).await?;
-    let path = partial.0.to_str().ok_or_else(|| StoreError::Refused("the path of a backup is UTF-8".to_owned()))?;
+    let path = partial.path.to_str().ok_or_else(|| StoreError::Refused("the path of a backup is UTF-8".to_owned()))?;
     let copied = sqlx::query("VACUUM INTO $1").bind(path).execute(&store.readers).await;
     store.close().await;
     copied?;
@@ -39,7 +42,7 @@ pub async fn restore(url: &StoreUrl, backup: &Path) -> Result<StoreCheck, StoreE
         return Err(StoreError::Refused(format!("a store in PostgreSQL is restored by its own tools: {line}")));
     };
     let _lock = lock(target)?;
-    // What is left of an earlier store beside the file would be taken for a part of this one.
+    // Files that an earlier store left beside this one would be taken for parts of it.
     for file in ["", "-wal", "-journal"].map(|suffix| beside(target, suffix)) {
         if file.exists() {
             return Err(StoreError::Refused(format!("{} is there; move it away first", file.display())));
@@ -52,35 +55,51 @@ pub async fn restore(url: &StoreUrl, backup: &Path) -> Result<StoreCheck, StoreE
     let partial = PartialStore::create(target)?;
     let cannot_copy = |error| StoreError::Refused(format!("cannot copy {}: {error}", backup.display()));
     let mut from = File::open(backup).map_err(cannot_copy)?;
-    let mut into = private_file().open(&partial.0).map_err(|error| file_error(&partial.0, &error))?;
+    let mut into = partial.file.try_clone().map_err(|error| file_error(&partial.path, &error))?;
     let copied = tokio::task::spawn_blocking(move || std::io::copy(&mut from, &mut into)).await;
     copied.map_err(|error| StoreError::Failed(error.to_string()))?.map_err(cannot_copy)?;
     partial.put_in_place(target).await
 }
 
 /// A file of SQLite that is written beside its target, and deleted at the end; by then it may have the name of the target as well.
-struct PartialStore(PathBuf);
+struct PartialStore {
+    path: PathBuf,
+    /// Locked, so that no other process writes it.
+    file: File,
+}
 
 impl PartialStore {
+    /// Creates the file, or takes one that a process left when it was killed.
     fn create(target: &Path) -> Result<Self, StoreError> {
+        let path = beside(target, ".partial");
+        let in_use = || StoreError::Refused(format!("another process writes {}", path.display()));
+        let file = open_locked(&path)?.ok_or_else(in_use)?;
+        let partial = Self { path, file };
+        // The process that had the lock before may have put the file in place.
         if target.exists() {
             return Err(exists(target));
         }
-        let partial = Self(beside(target, &format!(".{}.partial", Uuid::new_v4().simple())));
-        private_file().open(&partial.0).map_err(|error| file_error(target, &error))?;
+        partial.remove(&BESIDE);
+        partial.file.set_len(0).map_err(|error| file_error(target, &error))?;
         Ok(partial)
     }
 
     /// Checks the file and, if it has no faults, gives it the name of the target, which nothing may have by then.
     async fn put_in_place(self, target: &Path) -> Result<StoreCheck, StoreError> {
-        let store = Store::open_to_read(&StoreUrl::Sqlite(self.0.clone())).await?;
+        let store = Store::open_to_read(&StoreUrl::Sqlite(self.path.clone())).await?;
         let check = store.verify().await;
         store.close().await;
         let check = check?;
         if check.faults.is_empty() {
-            let synced = File::open(&self.0).and_then(|file| file.sync_all());
-            synced.and_then(|()| fs::hard_link(&self.0, target)).map_err(|error| match error.kind() {
-                std::io::ErrorKind::AlreadyExists => exists(target),
+            let named = match self.file.sync_all().and_then(|()| fs::hard_link(&self.path, target)) {
+                // Some file systems have no links.
+                Err(error) if error.kind() != ErrorKind::AlreadyExists && !target.exists() => {
+                    fs::rename(&self.path, target)
+                }
+                named => named,
+            };
+            named.map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => exists(target),
                 _ => file_error(target, &error),
             })?;
             // The name is on disk only with its directory.
@@ -89,13 +108,18 @@ impl PartialStore {
         }
         Ok(check)
     }
+
+    fn remove(&self, suffixes: &[&str]) {
+        for suffix in suffixes {
+            let _ = fs::remove_file(beside(&self.path, suffix));
+        }
+    }
 }
 
 impl Drop for PartialStore {
     fn drop(&mut self) {
-        for suffix in ["", "-wal", "-shm", "-journal"] {
-            let _ = fs::remove_file(beside(&self.0, suffix));
-        }
+        self.remove(&BESIDE);
+        self.remove(&[""]);
     }
 }
 

@@ -8,10 +8,10 @@ use super::open::Store;
 use super::plans::plan_row;
 use super::schema::{Dialect, SEALED};
 use super::seal::{ContentCheck, check_seal, seal};
-use sqlx::Row;
 use sqlx::any::AnyRow;
+use sqlx::{Executor, Row};
 
-/// What a check has read, and what it found wrong.
+/// Counts of the rows that a check has read, and the faults of them.
 #[derive(Clone, Debug, Default)]
 pub struct StoreCheck {
     /// The version of the tables.
@@ -49,6 +49,20 @@ impl Store {
     /// # Errors
     /// [`StoreError`] where the store cannot be read to its end; damage is among the faults instead.
     pub async fn verify(&self) -> Result<StoreCheck, StoreError> {
+        // One transaction, so that what is deleted meanwhile is not missed. A store that is opened to be read has one connection.
+        let begin = match self.dialect {
+            Dialect::Sqlite => "BEGIN",
+            Dialect::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        };
+        self.readers.execute(begin).await?;
+        let check = self.verify_snapshot().await;
+        let ended = self.readers.execute("ROLLBACK").await;
+        let check = check?;
+        ended?;
+        Ok(check)
+    }
+
+    async fn verify_snapshot(&self) -> Result<StoreCheck, StoreError> {
         let version = self.version().await?;
         let mut check = StoreCheck { version, sealed: version >= SEALED, ..StoreCheck::default() };
         self.verify_structure(&mut check).await?;

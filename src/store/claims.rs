@@ -1,10 +1,11 @@
-//! Which process runs a job, and how the job ended. A claim counts the attempt and sets a lease; who does not renew it in time
-//! has lost it.
+//! Claims, each of which lets one process run a job to its end. A claim counts the attempt and sets a lease; a process that does not
+//! renew it in time has lost it.
 
 use super::error::{StoreError, count, duration, microseconds, uuid};
 use super::job_row::{JobRow, job_row, seal_ends};
 use super::open::Store;
-use sqlx::any::AnyArguments;
+use super::schema::query_all_columns;
+use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::query::Query;
 use sqlx::{Any, Row};
 use std::time::Duration;
@@ -30,12 +31,27 @@ pub struct ClaimedJob {
     pub time_left: Option<Duration>,
     /// Source of the numbers of an earlier claim.
     pub numerics: Option<String>,
+    /// The damage of the job, which cannot be run then; the texts above may be empty.
+    pub damage: Option<String>,
 }
 
 /// Another claim has the job, or it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("another process has taken over the job")]
 pub struct LostClaim;
+
+impl ClaimedJob {
+    /// Reads the content of the job.
+    fn read(&mut self, row: &AnyRow) -> Result<(), StoreError> {
+        let JobRow { owner, summary, .. } = job_row(row)?;
+        let dataset = row.try_get::<Option<String>, _>("dataset")?;
+        let dataset = dataset.map(|text| text.parse::<Uuid>()).transpose();
+        self.dataset = dataset.map_err(|error| StoreError::Damaged(error.to_string()))?;
+        (self.owner, self.summary) = (owner, summary);
+        (self.request, self.numerics) = (row.try_get("request")?, row.try_get("numerics")?);
+        Ok(())
+    }
+}
 
 impl Store {
     /// Claims a job of a kind that is queued, or whose lease is over, and that has not reached the limit of claims: of the owner
@@ -55,36 +71,43 @@ impl Store {
              AND others.status = 'running' AND others.lease_until >= {now}), \
              (SELECT COALESCE(MAX(others.started_at), 0) FROM jobs AS others WHERE others.kind = jobs.kind \
              AND others.owner = jobs.owner), id LIMIT 1 {skip_locked}) \
-             RETURNING *, deadline - {now} AS time_left";
-        let row = sqlx::query(self.dialect.sql(statement))
+             RETURNING id, attempts, deadline - {now} AS time_left";
+        let mut transaction = self.pool.begin().await?;
+        let claimed = sqlx::query(self.dialect.sql(statement))
             .bind(claim.to_string())
             .bind(microseconds(lease))
             .bind(kind)
             .bind(i64::try_from(most_attempts).unwrap_or(i64::MAX))
-            // To the end: SQLite tells only there whether the change was committed.
-            .fetch_all(&self.pool)
-            .await?
-            .pop();
-        let claimed = row.map(|row| {
-            let dataset = row.try_get::<Option<String>, _>("dataset")?;
-            let dataset = dataset.map(|text| text.parse::<Uuid>()).transpose();
-            let JobRow { id, owner, summary, .. } = job_row(&row)?;
-            Ok(ClaimedJob {
-                id,
-                claim,
-                owner,
-                summary,
-                request: row.try_get("request")?,
-                dataset: dataset.map_err(|error| StoreError::Damaged(error.to_string()))?,
-                attempts: count(&row, "attempts")?,
-                numerics: row.try_get("numerics")?,
-                time_left: row.try_get::<Option<i64>, _>("time_left")?.map(duration),
-            })
-        });
-        claimed.transpose()
+            .fetch_optional(&mut *transaction)
+            .await?;
+        let Some(claimed) = claimed else { return Ok(None) };
+        let row = query_all_columns("SELECT * FROM jobs WHERE id = $1").bind(claimed.try_get::<String, _>("id")?);
+        let row = match row.fetch_one(&mut *transaction).await.map_err(StoreError::from) {
+            Err(error) if !matches!(error, StoreError::Damaged(_)) => return Err(error),
+            row => row,
+        };
+        // A damaged job is claimed as well, and fails by its damage.
+        transaction.commit().await?;
+        let mut job = ClaimedJob {
+            id: uuid(&claimed, "id")?,
+            claim,
+            owner: String::new(),
+            summary: String::new(),
+            request: String::new(),
+            dataset: None,
+            attempts: count(&claimed, "attempts")?,
+            time_left: claimed.try_get::<Option<i64>, _>("time_left")?.map(duration),
+            numerics: None,
+            damage: None,
+        };
+        match row.and_then(|row| job.read(&row)) {
+            Err(StoreError::Damaged(damage)) => job.damage = Some(damage),
+            read => read?,
+        }
+        Ok(Some(job))
     }
 
-    /// Renews the lease and notes how much is done, and what the run says of itself beside that; whether the job is to be
+    /// Renews the lease, and notes how much is done and what the run says of itself beside that. Returns true if the job is to be
     /// cancelled.
     pub async fn renew(
         &self,
@@ -127,11 +150,12 @@ impl Store {
         Ok(())
     }
 
-    /// Asks for the end of a job. One that nobody runs is cancelled at once.
-    pub async fn cancel(&self, id: Uuid) -> Result<(), StoreError> {
+    /// Asks for the end of a job, and returns false if it has ended. One that nobody runs is cancelled at once.
+    pub async fn cancel(&self, id: Uuid) -> Result<bool, StoreError> {
         let statement = "UPDATE jobs SET cancel = 1 WHERE id = $1 AND status IN ('queued', 'running')";
-        sqlx::query(statement).bind(id.to_string()).execute(&self.pool).await?;
-        self.end_cancelled().await
+        let asked = sqlx::query(statement).bind(id.to_string()).execute(&self.pool).await?.rows_affected();
+        self.end_cancelled().await?;
+        Ok(asked > 0)
     }
 
     /// Asks for the end of all jobs of a kind.
@@ -142,7 +166,7 @@ impl Store {
     }
 
     /// Ends what nobody runs and nobody should: jobs that are to be cancelled, and those of a kind that were claimed so often
-    /// without an end, which fail for this reason. The ids of the latter.
+    /// without an end, which fail for this reason. Returns the ids of the latter.
     pub async fn end_abandoned(
         &self,
         kind: &str,
@@ -152,7 +176,7 @@ impl Store {
         self.end_cancelled().await?;
         let statement = "UPDATE jobs SET status = 'failed', failure = $1, finished_at = {now}, claim = NULL, \
                          revision = revision + 1 WHERE status = 'running' AND lease_until < {now} AND attempts >= $2 AND kind = $3 \
-                         RETURNING *";
+                         RETURNING id";
         let query = sqlx::query(self.dialect.sql(statement)).bind(failure);
         self.end_all(query.bind(i64::try_from(most_attempts).unwrap_or(i64::MAX)).bind(kind)).await
     }
@@ -167,27 +191,27 @@ impl Store {
         Ok(())
     }
 
-    /// Ends jobs of a kind whose time is over and that nobody runs; they fail for this reason. Their ids.
+    /// Ends jobs of a kind whose time is over and that nobody runs; they fail for this reason. Returns their ids.
     pub async fn end_overdue(&self, kind: &str, failure: &str) -> Result<Vec<Uuid>, StoreError> {
         let statement = "UPDATE jobs SET status = 'failed', failure = $1, finished_at = {now}, claim = NULL, revision = revision + 1 \
                          WHERE status IN ('queued', 'running') AND cancel = 0 AND deadline <= {now} \
-                         AND (status = 'queued' OR lease_until < {now}) AND kind = $2 RETURNING *";
+                         AND (status = 'queued' OR lease_until < {now}) AND kind = $2 RETURNING id";
         self.end_all(sqlx::query(self.dialect.sql(statement)).bind(failure).bind(kind)).await
     }
 
     async fn end_cancelled(&self) -> Result<(), StoreError> {
         let statement = "UPDATE jobs SET status = 'cancelled', finished_at = {now}, claim = NULL, revision = revision + 1 \
-                         WHERE cancel = 1 AND (status = 'queued' OR (status = 'running' AND lease_until < {now})) RETURNING *";
+                         WHERE cancel = 1 AND (status = 'queued' OR (status = 'running' AND lease_until < {now})) RETURNING id";
         self.end_all(sqlx::query(self.dialect.sql(statement))).await.map(|_| ())
     }
 
-    /// Executes a statement that ends jobs and returns their rows; their ids.
+    /// Executes a statement that ends jobs and returns their ids.
     async fn end_all(&self, statement: Query<'_, Any, AnyArguments>) -> Result<Vec<Uuid>, StoreError> {
         let mut transaction = self.pool.begin().await?;
         let ended = statement.fetch_all(&mut *transaction).await?;
         seal_ends(&mut transaction, &ended).await?;
         transaction.commit().await?;
-        ended.iter().map(|row| uuid(row, "id")).collect()
+        Ok(ended.iter().filter_map(|row| uuid(row, "id").ok()).collect())
     }
 
     /// Ends all leases and uploads: a file has one process, so what an earlier one did not finish, nobody does.

@@ -2,6 +2,8 @@
 
 use super::error::{StoreError, count, microseconds, time, uuid};
 use super::open::Store;
+use super::page::RowPage;
+use super::schema::query_all_columns;
 use super::seal::{check_seal, seal};
 use crate::access::Principal;
 use sqlx::any::AnyRow;
@@ -44,7 +46,7 @@ impl DatasetRow {
     /// Creates the placeholder of a dataset that is gone, with what is known of it.
     ///
     /// # Errors
-    /// Where the description has no form as JSON.
+    /// [`serde_json::Error`] if the description has no form as JSON.
     pub fn gone(
         id: &str,
         description: &impl serde::Serialize,
@@ -101,8 +103,11 @@ impl Store {
         Ok(transaction.commit().await?)
     }
 
-    /// Completes a dataset: under an id, or as the samples of a job. Where its owner has a dataset of the id already with its texts,
-    /// the new one is dropped. The key under which the samples are.
+    /// Completes a dataset, under an id or as the samples of a job, and returns the key under which the samples are. If its owner has a
+    /// sound dataset of the id already with its texts, the new one is dropped; one that is damaged or without texts is replaced.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if an unfinished job uses the damaged dataset of the id.
     pub async fn complete_dataset(
         &self,
         key: DatasetKey,
@@ -123,24 +128,17 @@ impl Store {
         description: &str,
     ) -> Result<DatasetKey, StoreError> {
         let mut transaction = self.pool.begin().await?;
-        if let Some(id) = id {
-            let statement = "SELECT dataset, texts FROM datasets WHERE address = $1 \
-                             AND owner = (SELECT owner FROM datasets WHERE dataset = $2)";
-            let row = sqlx::query(statement).bind(id).bind(key.to_string()).fetch_optional(&mut *transaction).await?;
-            if let Some(row) = row {
-                let (known, texts) = (uuid(&row, "dataset")?, count(&row, "texts")? > 0);
-                let unneeded = if texts { key } else { known };
-                let statement = "DELETE FROM datasets WHERE dataset = $1";
-                sqlx::query(statement).bind(unneeded.to_string()).execute(&mut *transaction).await?;
-                if texts {
-                    transaction.commit().await?;
-                    return Ok(known);
-                }
-            }
+        if let Some(id) = id
+            && let Some(known) = take_address(&mut transaction, key, id).await?
+        {
+            let statement = "DELETE FROM datasets WHERE dataset = $1";
+            sqlx::query(statement).bind(key.to_string()).execute(&mut *transaction).await?;
+            transaction.commit().await?;
+            return Ok(known);
         }
         let state = if id.is_some() { DatasetState::Ready } else { DatasetState::Inline };
         let statement = "UPDATE datasets SET address = $2, state = $3, description = $4 WHERE dataset = $1 RETURNING *";
-        let completed = sqlx::query(statement)
+        let completed = query_all_columns(statement)
             .bind(key.to_string())
             .bind(id)
             .bind(state.name())
@@ -166,7 +164,7 @@ impl Store {
                          OR (state = 'inline' AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset)))";
         let idle = idle.map(microseconds);
         let drop = || sqlx::query(self.dialect.sql(statement)).bind(idle).execute(&self.pool);
-        self.delete(async |_| Ok(drop().await?)).await.map(|_| ())
+        self.delete(async |_| Ok(drop().await?.rows_affected() > 0)).await.map(|_| ())
     }
 
     /// The dataset of an id, as a client sees it: its own, or else another's.
@@ -177,16 +175,27 @@ impl Store {
         }
         let statement = "SELECT * FROM datasets WHERE address = $1 AND state = 'ready' AND ($3 IS NULL OR owner = $3) \
                          ORDER BY CASE WHEN owner = $2 THEN 0 ELSE 1 END, dataset LIMIT 1";
-        let query = sqlx::query(statement).bind(id).bind(client.name()).bind(client.restriction());
+        let query = query_all_columns(statement).bind(id).bind(client.name()).bind(client.restriction());
         let row = query.fetch_optional(&self.readers).await?;
         row.as_ref().map(dataset_row).transpose()
+    }
+
+    /// Returns the key of an owner's dataset, which may be damaged otherwise.
+    pub async fn dataset_key(&self, owner: &str, id: &str) -> Result<Option<DatasetKey>, StoreError> {
+        // PostgreSQL has no texts with such a character.
+        if id.contains('\0') {
+            return Ok(None);
+        }
+        let statement = "SELECT dataset FROM datasets WHERE address = $1 AND state = 'ready' AND owner = $2";
+        let row = sqlx::query(statement).bind(id).bind(owner).fetch_optional(&self.readers).await?;
+        row.map(|row| uuid(&row, "dataset")).transpose()
     }
 
     /// The dataset of a job, as long as it is there.
     pub async fn dataset_of(&self, job: Uuid) -> Result<Option<DatasetRow>, StoreError> {
         let statement = "SELECT datasets.*, jobs.texts AS digest FROM datasets JOIN jobs ON jobs.dataset = datasets.dataset \
                          WHERE jobs.id = $1 AND state <> 'uploading'";
-        let row = sqlx::query(statement).bind(job.to_string()).fetch_optional(&self.readers).await?;
+        let row = query_all_columns(statement).bind(job.to_string()).fetch_optional(&self.readers).await?;
         let Some(row) = row else { return Ok(None) };
         let (dataset, digest) = (dataset_row(&row)?, row.try_get::<Option<String>, _>("digest")?);
         if digest.is_some() && dataset.id.is_some() && digest != dataset.id {
@@ -195,22 +204,20 @@ impl Store {
         Ok(Some(DatasetRow { digest: digest.or(dataset.digest), ..dataset }))
     }
 
-    /// The datasets with an id that a client sees, newest first; only those older than `after`.
+    /// Returns the datasets with an id that a client sees, newest first; only those older than `after`.
     pub async fn datasets(
         &self,
         client: &Principal,
         after: Option<DatasetKey>,
         limit: usize,
-    ) -> Result<Vec<DatasetRow>, StoreError> {
+    ) -> Result<RowPage<DatasetRow>, StoreError> {
         let statement = "SELECT * FROM datasets WHERE state = 'ready' AND ($1 IS NULL OR dataset < $1) \
                          AND ($3 IS NULL OR owner = $3) ORDER BY dataset DESC LIMIT $2";
-        let rows = sqlx::query(statement)
+        let rows = query_all_columns(statement)
             .bind(after.map(|key| key.to_string()))
-            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-            .bind(client.restriction())
-            .fetch_all(&self.readers)
-            .await?;
-        rows.iter().map(dataset_row).collect()
+            .bind(i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1))
+            .bind(client.restriction());
+        self.page(rows, limit, "dataset", dataset_row).await
     }
 
     /// One block of samples; none after the last.
@@ -240,7 +247,7 @@ impl Store {
         Ok(content)
     }
 
-    /// Deletes a dataset that no unfinished job uses; whether it could.
+    /// Deletes a dataset that no unfinished job uses. Returns true if there was such a dataset.
     pub async fn delete_dataset(&self, key: DatasetKey) -> Result<bool, StoreError> {
         self.delete(|in_pieces| self.try_to_delete_dataset(key, in_pieces)).await
     }
@@ -269,14 +276,44 @@ impl Store {
     pub async fn drop_unretained(&self) -> Result<(), StoreError> {
         let drop = async || {
             let mut transaction = self.pool.begin().await?;
-            drop_unretained(&mut transaction).await?;
-            Ok(transaction.commit().await?)
+            let dropped = drop_unretained(&mut transaction).await?;
+            transaction.commit().await?;
+            Ok(dropped)
         };
-        self.delete(|_| drop()).await
+        self.delete(|_| drop()).await.map(|_| ())
     }
 }
 
-/// As [`Store::drop_unretained`], in a transaction; whether there were any.
+/// Makes an id free for a dataset of the same owner, unless a sound dataset with its texts has it, whose key is returned.
+async fn take_address(
+    transaction: &mut Transaction<'_, Any>,
+    key: DatasetKey,
+    id: &str,
+) -> Result<Option<DatasetKey>, StoreError> {
+    let statement =
+        "SELECT * FROM datasets WHERE address = $1 AND owner = (SELECT owner FROM datasets WHERE dataset = $2)";
+    let known = query_all_columns(statement).bind(id).bind(key.to_string()).fetch_optional(&mut **transaction).await;
+    let damage = match known.map_err(StoreError::from).and_then(|row| row.as_ref().map(dataset_row).transpose()) {
+        Ok(None) => return Ok(None),
+        Ok(Some(known)) if known.has_texts => return Ok(Some(known.key)),
+        Ok(Some(_)) => None,
+        Err(damage @ StoreError::Damaged(_)) => Some(damage),
+        Err(error) => return Err(error),
+    };
+    let statement = "DELETE FROM datasets WHERE address = $1 AND owner = (SELECT owner FROM datasets WHERE dataset = $2) \
+                     AND (texts = 0 OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset \
+                     AND status IN ('queued', 'running')))";
+    let query = sqlx::query(statement).bind(id).bind(key.to_string());
+    match (query.execute(&mut **transaction).await?.rows_affected(), damage) {
+        (0, Some(damage)) => Err(damage),
+        (_, damage) => {
+            damage.inspect(|damage| tracing::error!(%damage, "an upload replaces a dataset"));
+            Ok(None)
+        }
+    }
+}
+
+/// Does the same as [`Store::drop_unretained`] in a transaction. Returns true if there were such texts.
 pub(super) async fn drop_unretained(transaction: &mut Transaction<'_, Any>) -> Result<bool, StoreError> {
     let statement = "UPDATE datasets SET texts = 0 WHERE retain = 0 AND texts = 1 AND state = 'ready' AND EXISTS \
                      (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset AND status = 'succeeded') AND NOT EXISTS \

@@ -30,7 +30,7 @@ pub enum StoreError {
     /// A row that no version of this program writes, or that differs from its digest.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// What was asked for would overwrite something, or is not for this store.
+    /// The request would overwrite something, or is not for this store.
     #[error("{0}")]
     Refused(String),
     #[error("the store failed: {0}")]
@@ -74,7 +74,7 @@ impl From<sqlx::Error> for StoreError {
 impl From<MigrateError> for StoreError {
     fn from(error: MigrateError) -> Self {
         match error {
-            MigrateError::Execute(error) => error.into(),
+            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
             MigrateError::VersionMissing(version) | MigrateError::VersionMismatch(version) => {
                 Self::OtherVersion(version)
             }
@@ -91,6 +91,8 @@ fn coded(code: &str, message: &str) -> Option<StoreError> {
         return match (&code[..2], code) {
             (_, "53100") => Some(StoreError::Full),
             (_, "25006" | "42501") => Some(StoreError::ReadOnly(message)),
+            // A statement that was prepared before a newer version changed a table.
+            (_, "0A000") => Some(StoreError::Unavailable(message)),
             // The same was written at the same moment. Lost connections, no resources, an operator's intervention, a conflict of transactions.
             (_, "23505") => Some(StoreError::Unavailable(message)),
             ("08" | "53" | "57" | "40", _) => Some(StoreError::Unavailable(message)),
@@ -161,11 +163,13 @@ mod tests {
             "none",
         ];
         assert_eq!(sqlite, expected);
-        let postgres = ["08006", "53300", "53100", "57P01", "40001", "25006", "42501", "23505", "42601"].map(named);
+        let postgres =
+            ["08006", "53300", "53100", "57P01", "40001", "0A000", "25006", "42501", "23505", "42601"].map(named);
         let expected = [
             "unavailable",
             "unavailable",
             "full",
+            "unavailable",
             "unavailable",
             "unavailable",
             "read-only",

@@ -28,12 +28,17 @@ pub fn private_file() -> OpenOptions {
 
 /// Takes the file for this process, by a lock on a file beside it.
 pub fn lock(path: &Path) -> Result<File, StoreError> {
-    let name = beside(path, ".lock");
-    let file = private_file().open(&name).map_err(|error| file_error(&name, &error))?;
+    let in_use = || StoreError::InUse(path.display().to_string());
+    open_locked(&beside(path, ".lock"))?.ok_or_else(in_use)
+}
+
+/// Opens or creates a file and locks it until it is closed; returns `None` if another process has locked it.
+pub fn open_locked(path: &Path) -> Result<Option<File>, StoreError> {
+    let file = private_file().open(path).map_err(|error| file_error(path, &error))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::InUse(path.display().to_string())),
-        Err(TryLockError::Error(error)) => Err(file_error(&name, &error)),
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(file_error(path, &error)),
     }
 }
 

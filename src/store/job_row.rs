@@ -26,7 +26,7 @@ pub struct JobRow {
     pub created_at: OffsetDateTime,
     pub started_at: Option<OffsetDateTime>,
     pub finished_at: Option<OffsetDateTime>,
-    /// Why it failed, as JSON.
+    /// The reason for which it failed, as JSON.
     pub failure: Option<String>,
     pub deadline: Option<OffsetDateTime>,
 }
@@ -70,11 +70,21 @@ fn end_seal(row: &AnyRow) -> Result<String, StoreError> {
     seal(&(text("id")?, text("status")?, numbers, text("note")?), text("failure")?.unwrap_or_default())
 }
 
-/// Seals jobs that have just ended, in the same transaction.
+/// Seals jobs that have just ended, in the same transaction. One that is damaged is read no more, and stays without.
 pub(super) async fn seal_ends(transaction: &mut Transaction<'_, Any>, ended: &[AnyRow]) -> Result<(), StoreError> {
     for row in ended {
-        let query = sqlx::query("UPDATE jobs SET end_seal = $2 WHERE id = $1").bind(row.try_get::<String, _>("id")?);
-        query.bind(end_seal(row)?).execute(&mut **transaction).await?;
+        let id: String = row.try_get("id")?;
+        let statement =
+            "SELECT id, status, done, revision, started_at, finished_at, note, failure FROM jobs WHERE id = $1";
+        let row = sqlx::query(statement).bind(&*id).fetch_one(&mut **transaction).await;
+        match row.map_err(StoreError::from).and_then(|row| end_seal(&row)) {
+            Ok(seal) => {
+                let query = sqlx::query("UPDATE jobs SET end_seal = $2 WHERE id = $1").bind(&*id).bind(seal);
+                query.execute(&mut **transaction).await?;
+            }
+            Err(error @ StoreError::Damaged(_)) => tracing::error!(job = id, %error, "a job ends unsealed"),
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

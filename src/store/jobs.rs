@@ -5,6 +5,8 @@ use super::datasets::DatasetKey;
 use super::error::{StoreError, count, microseconds, uuid};
 use super::job_row::{JobRow, JobStatus, job_row, job_seal};
 use super::open::Store;
+use super::page::RowPage;
+use super::schema::query_all_columns;
 use crate::access::Principal;
 use sqlx::{Any, AnyConnection, Row, Transaction};
 use std::time::Duration;
@@ -93,7 +95,7 @@ impl Store {
         let statement = "INSERT INTO jobs (id, kind, status, model, summary, request, dataset, weight, done, revision, created_at, \
              attempts, cancel, deadline, owner, texts) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 1, {now}, 0, 0, {now} + $9, $10, $11) \
              RETURNING *";
-        let inserted = sqlx::query(self.dialect.sql(statement))
+        let inserted = query_all_columns(self.dialect.sql(statement))
             .bind(job.id.to_string())
             .bind(job.kind)
             .bind(JobStatus::Queued.name())
@@ -123,29 +125,33 @@ impl Store {
     /// A job of a kind as it stands.
     pub async fn job(&self, kind: &str, id: Uuid) -> Result<Option<JobRow>, StoreError> {
         let statement = "SELECT * FROM jobs WHERE id = $1 AND kind = $2";
-        let row = sqlx::query(statement).bind(id.to_string()).bind(kind).fetch_optional(&self.readers).await?;
+        let row = query_all_columns(statement).bind(id.to_string()).bind(kind).fetch_optional(&self.readers).await?;
         row.as_ref().map(job_row).transpose()
     }
 
+    /// Returns the owner of a job, which may be damaged otherwise.
+    pub async fn job_owner(&self, kind: &str, id: Uuid) -> Result<Option<String>, StoreError> {
+        let statement = "SELECT owner FROM jobs WHERE id = $1 AND kind = $2";
+        Ok(sqlx::query_scalar(statement).bind(id.to_string()).bind(kind).fetch_optional(&self.readers).await?)
+    }
+
     /// Returns the jobs of a kind that a client sees, newest first.
-    pub async fn jobs(&self, kind: &str, client: &Principal, query: &JobQuery) -> Result<Vec<JobRow>, StoreError> {
+    pub async fn jobs(&self, kind: &str, client: &Principal, query: &JobQuery) -> Result<RowPage<JobRow>, StoreError> {
         // PostgreSQL has no texts with such a character.
         if query.model.as_ref().is_some_and(|model| model.contains('\0')) {
-            return Ok(Vec::new());
+            return Ok(RowPage { rows: Vec::new(), next: None });
         }
         // Ids of version 7 grow with time, as texts as well.
         let statement = "SELECT * FROM jobs WHERE kind = $1 AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR model = $3) \
                          AND ($4 IS NULL OR id < $4) AND ($6 IS NULL OR owner = $6) ORDER BY id DESC LIMIT $5";
-        let rows = sqlx::query(statement)
+        let rows = query_all_columns(statement)
             .bind(kind)
             .bind(query.status.map(JobStatus::name))
             .bind(query.model.as_deref())
             .bind(query.after.map(|id| id.to_string()))
-            .bind(i64::try_from(query.limit).unwrap_or(i64::MAX))
-            .bind(client.restriction())
-            .fetch_all(&self.readers)
-            .await?;
-        rows.iter().map(job_row).collect()
+            .bind(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1))
+            .bind(client.restriction());
+        self.page(rows, query.limit, "id", job_row).await
     }
 
     /// Counts the jobs of the kind, owner, model and texts of this job that had succeeded before it was submitted.
@@ -171,7 +177,7 @@ impl Store {
         rows.iter().map(|row| Ok((uuid(row, "id")?, row.try_get("owner")?, count(row, "weight")?))).collect()
     }
 
-    /// Deletes a job that has ended, with its results, and with its samples where they are its own. Whether there was one.
+    /// Deletes a job that has ended, with its results, and with its samples if they are its own. Returns true if there was such a job.
     pub async fn delete_job(&self, id: Uuid) -> Result<bool, StoreError> {
         self.delete(|in_pieces| self.try_to_delete_job(id, in_pieces)).await
     }
@@ -203,19 +209,19 @@ impl Store {
         self.delete_blocks(statement, &id.to_string()).await
     }
 
-    /// Deletes the jobs that ended longer ago than this; how many there were.
+    /// Deletes the jobs that ended longer ago than this, and returns their number.
     pub async fn delete_ended_before(&self, age: Duration) -> Result<usize, StoreError> {
         let statement = "SELECT id FROM jobs WHERE finished_at < {now} - $1";
-        let rows = sqlx::query(self.dialect.sql(statement)).bind(microseconds(age)).fetch_all(&self.readers).await?;
+        let query = sqlx::query(self.dialect.sql(statement)).bind(microseconds(age));
         let mut deleted = 0;
-        for row in &rows {
-            deleted += usize::from(self.delete_job(uuid(row, "id")?).await?);
+        for id in self.sound_rows(query, |row| uuid(row, "id")).await? {
+            deleted += usize::from(self.delete_job(id).await?);
         }
         Ok(deleted)
     }
 }
 
-/// Notes the key for the job; what is known of it where another job has it.
+/// Notes the key for the job, or returns what is known of it if another job has it.
 async fn claim_key(
     transaction: &mut Transaction<'_, Any>,
     owner: &str,

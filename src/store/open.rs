@@ -3,14 +3,15 @@
 use super::error::StoreError;
 use super::files::{beside, create, file_error, lock};
 use super::reserve::Reserve;
-use super::schema::{Dialect, NEWEST, migrator};
+use super::schema::{Dialect, NEWEST, OLDEST, migrator};
 use crate::config::StoreUrl;
 use sqlx::any::AnyPoolOptions;
-use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection, Executor};
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection, Executor, Row};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Connections to PostgreSQL; more queries than that wait for each other.
@@ -30,6 +31,9 @@ const SQLITE_SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = F
 /// Settings of connections that read a file while another one writes.
 const READER_SETTINGS: &str = "PRAGMA query_only = ON; PRAGMA busy_timeout = 10000;";
 
+/// Settings of the connection that empties the log of writes, for which everybody who writes waits.
+const EMPTIER_SETTINGS: &str = "PRAGMA busy_timeout = 200;";
+
 /// Datasets and jobs; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -40,6 +44,10 @@ pub struct Store {
     pub(super) dialect: Dialect,
     /// True if it outlives the process.
     durable: bool,
+    /// A connection that empties the log of writes of a file.
+    pub(super) log_emptier: Option<AnyPool>,
+    /// True if the log of writes still has something that was deleted.
+    pub(super) is_log_kept: Arc<AtomicBool>,
     /// Room for deletions on the disk of a file.
     pub(super) reserve: Option<Reserve>,
     /// Held as long as this process uses the file.
@@ -55,7 +63,7 @@ impl Store {
     /// Checks that a store can be opened, and changes nothing of it. A file of SQLite that is not there yet needs its directory.
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// [`StoreError`] if it cannot be opened.
     pub async fn check(url: &StoreUrl) -> Result<(), StoreError> {
         let url = match url {
             StoreUrl::Sqlite(path) if !path.exists() => {
@@ -66,8 +74,7 @@ impl Store {
             StoreUrl::Sqlite(path) => sqlite_url(path),
             StoreUrl::Postgres(url) => url.clone(),
         };
-        sqlx::any::install_default_drivers();
-        let mut connection = AnyConnection::connect(&url).await.map_err(connect_error)?;
+        let mut connection = first_connection(&url).await?;
         connection.execute("SELECT 1").await?;
         Ok(connection.close().await?)
     }
@@ -76,30 +83,56 @@ impl Store {
     pub(super) async fn open_at(url: Option<&StoreUrl>, version: i64) -> Result<Self, StoreError> {
         let store = match url {
             None => Self::connect(IN_MEMORY, Dialect::Sqlite).await?,
-            Some(StoreUrl::Sqlite(path)) => {
-                let lock = lock(path)?;
-                create(path)?;
-                let url = sqlite_url(path);
-                let store = Self::connect(&url, Dialect::Sqlite).await?;
-                let readers = pool_options(READERS, READER_SETTINGS).connect_lazy(&url)?;
-                let reserve = Reserve::new(path);
-                reserve.hold().await;
-                Self { readers, reserve: Some(reserve), _lock: Some(Arc::new(lock)), ..store }
-            }
-            Some(StoreUrl::Postgres(url)) => Self::connect(url, Dialect::Postgres).await?,
+            Some(StoreUrl::Sqlite(path)) => return Self::open_file(path, version).await,
+            Some(StoreUrl::Postgres(url)) => Self { durable: true, ..Self::connect(url, Dialect::Postgres).await? },
         };
-        let store = Self { durable: url.is_some(), ..store };
-        migrator(store.dialect, version).run(&store.pool).await?;
-        if store.dialect == Dialect::Sqlite {
-            store.end_earlier_process().await?;
-        }
+        store.begin(version).await?;
         Ok(store)
+    }
+
+    async fn open_file(path: &Path, version: i64) -> Result<Self, StoreError> {
+        let (lock, reserve) = (Arc::new(lock(path)?), Reserve::new(path));
+        create(path)?;
+        let open = async || {
+            let url = sqlite_url(path);
+            let store = Self::connect(&url, Dialect::Sqlite).await?;
+            let readers = pool_options(READERS, READER_SETTINGS).connect_lazy(&url)?;
+            let log_emptier = Some(pool_options(1, EMPTIER_SETTINGS).connect_lazy(&url)?);
+            // An earlier process may have been ended before it emptied the log.
+            let store = Self { readers, log_emptier, is_log_kept: Arc::new(true.into()), durable: true, ..store };
+            if let Err(error) = store.begin(version).await {
+                store.close().await;
+                return Err(error);
+            }
+            Ok(store)
+        };
+        let store = match open().await {
+            // To open a file is to write beside it; a disk that is full may also say so by an error of its own.
+            Err(StoreError::Full | StoreError::Unavailable(_)) if reserve.release() => {
+                let opened = open().await;
+                reserve.hold().await;
+                opened?
+            }
+            opened => opened?,
+        };
+        reserve.hold().await;
+        Ok(Self { reserve: Some(reserve), _lock: Some(lock), ..store })
+    }
+
+    /// Brings the tables up to a version, and ends what a process before this one left.
+    async fn begin(&self, version: i64) -> Result<(), StoreError> {
+        migrator(self.dialect, version).run(&self.pool).await?;
+        match self.dialect {
+            Dialect::Sqlite => self.end_earlier_process().await,
+            Dialect::Postgres => Ok(()),
+        }
     }
 
     /// Opens a store to read it, whatever uses it meanwhile; none of its files changes.
     ///
     /// # Errors
-    /// Why it cannot be opened; [`StoreError::OtherVersion`] for one of a newer version.
+    /// [`StoreError`] if it cannot be opened; [`StoreError::OtherVersion`] for one of a newer version, and [`StoreError::Refused`] for one
+    /// of the first versions.
     pub async fn open_to_read(url: &StoreUrl) -> Result<Self, StoreError> {
         let (url, dialect, settings) = match url {
             // Without a log of writes beside it nothing has it open, and it is read without any other file.
@@ -109,12 +142,16 @@ impl Store {
             StoreUrl::Sqlite(path) => (file_url(path, "ro"), Dialect::Sqlite, "PRAGMA busy_timeout = 10000"),
             StoreUrl::Postgres(url) => (url.clone(), Dialect::Postgres, "SET default_transaction_read_only = on"),
         };
-        sqlx::any::install_default_drivers();
-        AnyConnection::connect(&url).await.map_err(connect_error)?.close().await?;
-        let pool = pool_options(1, settings).connect(&url).await.map_err(connect_error)?;
-        let store = Self { readers: pool.clone(), pool, dialect, durable: true, reserve: None, _lock: None };
+        first_connection(&url).await?.close().await?;
+        // It is kept, so that a transaction lasts.
+        let options = pool_options(1, settings).idle_timeout(None).max_lifetime(None);
+        let pool = options.connect(&url).await.map_err(connect_error)?;
+        let store = Self { durable: true, ..Self::new(pool, dialect) };
         match store.version().await? {
             newer if newer > NEWEST => Err(StoreError::OtherVersion(newer)),
+            older if older < OLDEST => Err(StoreError::Refused(format!(
+                "the store has tables of version {older}, which are read only after a migration: start the service on it once"
+            ))),
             _ => Ok(store),
         }
     }
@@ -145,13 +182,14 @@ impl Store {
 
     pub async fn close(&self) {
         self.readers.close().await;
+        if let Some(emptier) = &self.log_emptier {
+            emptier.close().await;
+        }
         self.pool.close().await;
     }
 
     async fn connect(url: &str, dialect: Dialect) -> Result<Self, StoreError> {
-        sqlx::any::install_default_drivers();
-        // A pool would try again for a while, and not say what is wrong.
-        let mut first = AnyConnection::connect(url).await.map_err(connect_error)?;
+        let mut first = first_connection(url).await?;
         first.execute(if dialect == Dialect::Sqlite { SQLITE_SETTINGS } else { "SELECT 1" }).await?;
         first.close().await?;
         let in_memory = url == IN_MEMORY;
@@ -176,15 +214,13 @@ impl Store {
             }
         };
         let pool = pool.map_err(connect_error)?;
-        Ok(Self { readers: pool.clone(), pool, dialect, durable: false, reserve: None, _lock: None })
+        Ok(Self::new(pool, dialect))
     }
 
-    /// Writes over what was deleted, as far as the database leaves that to its clients.
-    pub(super) async fn forget_deleted(&self) -> Result<(), StoreError> {
-        if self.dialect == Dialect::Sqlite {
-            sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&self.pool).await?;
-        }
-        Ok(())
+    /// Makes a store whose connections all read and write.
+    fn new(pool: AnyPool, dialect: Dialect) -> Self {
+        let (readers, is_log_kept) = (pool.clone(), Arc::default());
+        Self { pool, readers, dialect, durable: false, log_emptier: None, is_log_kept, reserve: None, _lock: None }
     }
 }
 
@@ -195,6 +231,21 @@ fn pool_options(connections: u32, settings: &'static str) -> AnyPoolOptions {
     options
         .test_before_acquire(false)
         .after_connect(move |connection, _| Box::pin(async move { connection.execute(settings).await.map(|_| ()) }))
+}
+
+/// Opens a connection before a pool does, which would try again for a while and not say what is wrong. The schema of a file is read as
+/// bytes: the driver panics where it is not UTF-8, and who waits for its answer waits for ever.
+async fn first_connection(url: &str) -> Result<AnyConnection, StoreError> {
+    sqlx::any::install_default_drivers();
+    let mut connection = AnyConnection::connect(url).await.map_err(connect_error)?;
+    if connection.backend_name() == "SQLite" {
+        let statement = "SELECT CAST(name || tbl_name || COALESCE(sql, '') AS BLOB) AS entry FROM sqlite_master";
+        for row in connection.fetch_all(statement).await? {
+            let entry: Vec<u8> = row.try_get("entry")?;
+            str::from_utf8(&entry).map_err(|error| StoreError::Damaged(format!("the schema of the file: {error}")))?;
+        }
+    }
+    Ok(connection)
 }
 
 /// An error of connecting; that of a URL that cannot be parsed does not repeat it.

@@ -2,6 +2,7 @@
 
 use super::error::{StoreError, count, time};
 use super::open::Store;
+use super::schema::query_all_columns;
 use super::seal::{check_seal, seal};
 use crate::access::Principal;
 use sqlx::Row;
@@ -29,7 +30,7 @@ impl Store {
         let mut transaction = self.pool.begin().await?;
         let statement = "INSERT INTO plans (owner, plan, content, created_at) VALUES ($1, $2, $3, {now}) \
                          ON CONFLICT DO NOTHING RETURNING *";
-        let query = sqlx::query(self.dialect.sql(statement)).bind(owner.name()).bind(id).bind(content);
+        let query = query_all_columns(self.dialect.sql(statement)).bind(owner.name()).bind(id).bind(content);
         for row in &query.fetch_all(&mut *transaction).await? {
             let query = sqlx::query("UPDATE plans SET seal = $3 WHERE owner = $1 AND plan = $2");
             query.bind(owner.name()).bind(id).bind(plan_seal(row)?).execute(&mut *transaction).await?;
@@ -45,7 +46,7 @@ impl Store {
             return Ok(None);
         }
         let statement = "SELECT * FROM plans WHERE owner = $1 AND plan = $2";
-        let row = sqlx::query(statement).bind(owner.name()).bind(id).fetch_optional(&self.readers).await?;
+        let row = query_all_columns(statement).bind(owner.name()).bind(id).fetch_optional(&self.readers).await?;
         row.as_ref().map(plan_row).transpose()
     }
 }

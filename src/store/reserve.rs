@@ -20,12 +20,12 @@ impl Reserve {
         Self(beside(store, ".reserve").into())
     }
 
-    /// Takes the room, unless it is taken.
+    /// Takes the room, or as much of it as there is, unless it is taken.
     pub async fn hold(&self) {
         let path = PathBuf::from(&*self.0);
         let taken = tokio::task::spawn_blocking(move || allocate(&path)).await;
         if let Ok(Err(error)) = taken {
-            tracing::warn!(%error, "the disk has no room to keep in reserve; deletions may fail when it is full");
+            tracing::warn!(%error, "the disk has too little room to keep in reserve; deletions may fail when it is full");
         }
     }
 
@@ -36,16 +36,18 @@ impl Reserve {
 }
 
 fn allocate(path: &Path) -> std::io::Result<()> {
-    if fs::metadata(path).is_ok_and(|file| file.len() == RESERVE) {
+    let mut length = fs::metadata(path).map_or(0, |file| file.len());
+    if length >= RESERVE {
         return Ok(());
     }
-    let _ = fs::remove_file(path);
     // Random, so that no file system compresses it.
     let mut chunk = vec![0; CHUNK];
     getrandom::fill(&mut chunk).map_err(Error::other)?;
-    let mut file = private_file().open(path)?;
-    let written = (0..RESERVE / CHUNK as u64).try_for_each(|_| file.write_all(&chunk)).and_then(|()| file.sync_all());
-    written.inspect_err(|_| {
-        let _ = fs::remove_file(path);
-    })
+    let mut file = private_file().append(true).open(path)?;
+    while length < RESERVE {
+        // A part of a chunk is left free: SQLite needs some room to go on.
+        file.write_all(&chunk).inspect_err(|_| file.set_len(length).unwrap_or_default())?;
+        length += CHUNK as u64;
+    }
+    file.sync_all()
 }

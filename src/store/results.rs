@@ -1,4 +1,4 @@
-//! How a job ends, and what it leaves behind: its report, its scores in blocks, its adapter.
+//! The end of a job, and the results that it leaves behind: its report, its scores in blocks, its adapter.
 
 use super::adapters::{AdapterFiles, write_adapter};
 use super::claims::{ClaimId, LostClaim};
@@ -61,7 +61,7 @@ impl Store {
     ) -> Result<Result<(), LostClaim>, StoreError> {
         let mut transaction = self.pool.begin().await?;
         let statement = "UPDATE jobs SET status = $3, failure = $4, done = $5, note = $6, finished_at = {now}, claim = NULL, \
-                         revision = revision + 1 WHERE id = $1 AND claim = $2 AND status = 'running' RETURNING *";
+                         revision = revision + 1 WHERE id = $1 AND claim = $2 AND status = 'running' RETURNING id";
         let failure = if let JobEnd::Failed(failure) = end { Some(failure.as_str()) } else { None };
         let ended = sqlx::query(self.dialect.sql(statement))
             .bind(id.to_string())
@@ -85,8 +85,8 @@ impl Store {
         }
         let dropped = drop_unretained(&mut transaction).await?;
         transaction.commit().await?;
-        if dropped && let Err(error) = self.forget_deleted().await {
-            tracing::warn!(%error, "texts that are deleted are not written over now");
+        if dropped {
+            self.forget_deleted().await;
         }
         Ok(Ok(()))
     }

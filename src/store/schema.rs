@@ -1,7 +1,9 @@
 //! The tables, as migrations that are applied in order, and the words in which databases differ.
 
+use sqlx::any::AnyArguments;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{AssertSqlSafe, SqlSafeStr};
+use sqlx::query::Query;
+use sqlx::{Any, AssertSqlSafe, SqlSafeStr};
 use std::borrow::Cow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,12 @@ impl Dialect {
                 .replace("{position}", position),
         )
     }
+}
+
+/// Returns a query for all columns of a table. It is prepared anew each time: PostgreSQL refuses one that it has kept once a newer
+/// version has added a column.
+pub fn query_all_columns<'q>(statement: impl SqlSafeStr) -> Query<'q, Any, AnyArguments> {
+    sqlx::query(statement).persistent(false)
 }
 
 /// Each migration with its number and what it does. One that was released is never changed.
@@ -192,6 +200,9 @@ const MIGRATIONS: [(i64, &str, &str); 7] = [
 
 /// The first version whose rows have seals.
 pub const SEALED: i64 = 6;
+
+/// The first version whose tables can be read without a migration.
+pub const OLDEST: i64 = 5;
 
 /// The version of the tables as they are now.
 pub const NEWEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].0;

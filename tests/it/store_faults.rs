@@ -3,6 +3,7 @@
 use crate::common::app::App;
 use crate::common::client::send;
 use pdr_audit::config::StoreUrl;
+use pdr_audit::store::Store;
 use reqwest::Method;
 use serde_json::json;
 use sqlx::{AnyConnection, Connection, Executor, Row};
@@ -102,7 +103,7 @@ async fn what_is_damaged_is_neither_scored_nor_served() {
     let app = app_in(&file).await;
     let mut store = connect(&file).await;
     let lines: String = (0..600).map(|number| format!("{{\"text\": \"Sample {number} of some words.\"}}\n")).collect();
-    let dataset = app.post_bytes("/v1/datasets", Some("application/x-ndjson"), lines.into_bytes()).await;
+    let dataset = app.post_bytes("/v1/datasets", Some("application/x-ndjson"), lines.clone().into_bytes()).await;
     assert_eq!(dataset.status, 201);
     let audit = json!({ "dataset": dataset.json()["id"], "methods": ["loss"] });
     let sound = app.audit(&audit).await.ok();
@@ -118,8 +119,42 @@ async fn what_is_damaged_is_neither_scored_nor_served() {
     assert_eq!(app.get(&format!("/v1/audits/{id}")).await.ok()["results"], sound["results"]);
     store.execute("UPDATE results SET report = REPLACE(report, '600', '601')").await.unwrap();
     assert_eq!(app.get(&format!("/v1/audits/{id}")).await.problem(500)["detail"], internal);
+    // Lists leave out what is damaged, and it can still be deleted.
+    assert_eq!(app.get("/v1/audits").await.ok()["audits"].as_array().unwrap().len(), 3);
     store.execute("UPDATE jobs SET done = done - 1").await.unwrap();
-    assert_eq!(app.get("/v1/audits").await.problem(500)["detail"], internal);
+    assert_eq!(app.get("/v1/audits").await.ok()["audits"], json!([]));
+    assert_eq!(app.get(&format!("/v1/audits/{id}")).await.problem(500)["detail"], internal);
+    app.post(&format!("/v1/audits/{id}/cancel"), &json!({})).await.problem(409);
+    for status in [204, 404] {
+        assert_eq!(app.delete(&format!("/v1/audits/{id}")).await.status, status);
+    }
+    let dataset = format!("/v1/datasets/{}", audit["dataset"].as_str().unwrap());
+    store.execute("UPDATE datasets SET description = '{ }'").await.unwrap();
+    assert_eq!(app.get("/v1/datasets").await.ok()["datasets"], json!([]));
+    assert_eq!(app.get(&dataset).await.problem(500)["detail"], internal);
+    let again = app.post_bytes("/v1/datasets", Some("application/x-ndjson"), lines.into_bytes()).await;
+    assert_eq!((again.status, &again.json()["id"]), (201, &audit["dataset"]));
+    store.execute("UPDATE datasets SET description = '{ }'").await.unwrap();
+    for status in [204, 404] {
+        assert_eq!(app.delete(&dataset).await.status, status);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_adapter_keeps_no_service_from_starting_and_is_deleted() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("store.db");
+    let tables = Store::open(Some(&StoreUrl::Sqlite(file.clone()))).await.unwrap();
+    tables.close().await;
+    drop(tables);
+    let mut store = connect(&file).await;
+    let adapter = "INSERT INTO adapters (adapter, model, name, base_digest, ready, created_at, seal) \
+                   VALUES ('67e55044-10b1-426f-9247-bb680e5fe0c8', 'tiny', 'tuned', '', 1, 0, 'another')";
+    store.execute(adapter).await.unwrap();
+    let app = app_in(&file).await;
+    for status in [204, 404] {
+        assert_eq!(app.delete("/v1/models/tiny/adapters/tuned").await.status, status);
+    }
 }
 
 /// Returns the error of the program, which cannot start with this store as a user without write access to files of others.

@@ -1,6 +1,7 @@
 //! Checks, backups, and files of which bytes have changed.
 
 use super::damage::{Filled, answers, filled};
+use super::places::test_stores;
 use crate::config::StoreUrl;
 use crate::store::schema::NEWEST;
 use crate::store::{Store, StoreError, back_up, restore};
@@ -86,10 +87,7 @@ async fn random_bytes_are_an_error_by_name_or_change_nothing() {
             let place = (random() % bytes.len() as u64) as usize >> (2 * (round % 3));
             bytes[place] = (random() & 0xff) as u8;
         }
-        let name = format!("round {round}");
-        // The driver's thread dies of a schema that is no UTF-8, and may leave who waits for it without an answer.
-        let faults = tokio::time::timeout(Duration::from_secs(30), read_altered(&closed, &bytes, &name)).await;
-        damaged += usize::from(faults.unwrap_or(1) > 0);
+        damaged += usize::from(read_altered(&closed, &bytes, &format!("round {round}")).await > 0);
     }
     assert!(damaged > rounds as usize / 2, "{damaged} of {rounds} are noticed");
 }
@@ -176,6 +174,20 @@ async fn a_backup_with_a_fault_or_of_a_newer_version_is_not_restored() {
     let refused = restore(&url, &directory.join("store.db")).await.unwrap_err();
     assert!(matches!(refused, StoreError::OtherVersion(99)) && !target.exists(), "{refused}");
 
+    // The first versions have other tables.
+    let first = StoreUrl::Sqlite(directory.join("first.db"));
+    let store = Store::open_at(Some(&first), 4).await.unwrap();
+    store.close().await;
+    drop(store);
+    let refused = [
+        Store::open_to_read(&first).await.map(|_| ()).unwrap_err(),
+        back_up(&first, &directory.join("other")).await.unwrap_err(),
+        restore(&url, &directory.join("first.db")).await.unwrap_err(),
+    ];
+    for refused in refused {
+        assert!(matches!(&refused, StoreError::Refused(reason) if reason.contains("version 4")), "{refused}");
+    }
+
     // One of an earlier version is brought up to date when it is opened.
     let old = StoreUrl::Sqlite(directory.join("old.db"));
     let store = Store::open_at(Some(&old), 5).await.unwrap();
@@ -184,4 +196,83 @@ async fn a_backup_with_a_fault_or_of_a_newer_version_is_not_restored() {
     let check = restore(&url, &directory.join("old.db")).await.unwrap();
     assert!(check.version == 5 && !check.sealed && check.faults.is_empty(), "{check:?}");
     assert_eq!(Store::open(Some(&url)).await.unwrap().version().await.unwrap(), NEWEST);
+}
+
+#[tokio::test]
+async fn a_schema_that_is_not_utf_8_is_damage() {
+    let closed = closed().await;
+    let (directory, path) = (tempfile::tempdir().unwrap(), closed.directory.path().join("store.db"));
+    let mut bytes = closed.bytes.clone();
+    let place = bytes.windows(13).position(|window| window == b"numerics TEXT").unwrap();
+    bytes[place + 4] = 0xff;
+    let backup = directory.path().join("backup");
+    for file in [&path, &backup] {
+        fs::write(file, &bytes).unwrap();
+    }
+    let url = StoreUrl::Sqlite(path);
+    let refused = [
+        Store::check(&url).await.unwrap_err(),
+        Store::open(Some(&url)).await.map(|_| ()).unwrap_err(),
+        back_up(&url, &directory.path().join("other")).await.unwrap_err(),
+        restore(&StoreUrl::Sqlite(directory.path().join("store.db")), &backup).await.unwrap_err(),
+    ];
+    for refused in refused {
+        assert!(matches!(&refused, StoreError::Damaged(fault) if fault.contains("schema")), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_check_of_a_store_in_use_sees_one_state() {
+    for place in test_stores().await {
+        let Some(url) = &place.url else { continue };
+        let store = &place.store;
+        let checking = async {
+            let reader = Store::open_to_read(url).await.unwrap();
+            let mut blocks = 0;
+            while blocks < 200 {
+                let check = reader.verify().await.unwrap();
+                assert_eq!(check.faults, [""; 0], "{}", place.name);
+                blocks += check.sample_blocks;
+            }
+        };
+        let using = async {
+            loop {
+                let key = store.begin_dataset("", true).await.unwrap();
+                for block in 0..40 {
+                    store.add_block(key, block, "one").await.unwrap();
+                }
+                let key = store.complete_dataset(key, None, "{}").await.unwrap();
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                assert!(store.delete_dataset(key).await.unwrap());
+            }
+        };
+        tokio::select! {
+            () = checking => {}
+            () = using => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_backup_takes_what_a_killed_one_left_and_leaves_nothing_when_it_is_cut_off() {
+    let closed = closed().await;
+    let (directory, target) = (tempfile::tempdir().unwrap(), closed.directory.path().join("backup"));
+    let url = StoreUrl::Sqlite(closed.directory.path().join("store.db"));
+    let partial = closed.directory.path().join("backup.partial");
+    let before = contents(closed.directory.path());
+    // Polled once, and dropped.
+    assert!(futures::FutureExt::now_or_never(back_up(&url, &target)).is_none());
+    assert_eq!(contents(closed.directory.path()), before);
+
+    fs::write(&partial, "a part").unwrap();
+    fs::write(closed.directory.path().join("backup.partial-journal"), "another").unwrap();
+    let writer = fs::File::open(&partial).unwrap();
+    writer.lock().unwrap();
+    let refused = back_up(&url, &target).await.unwrap_err().to_string();
+    assert!(refused.contains("another process writes"), "{refused}");
+    drop(writer);
+    assert!(back_up(&url, &target).await.unwrap().faults.is_empty() && target.exists());
+    assert_eq!(contents(closed.directory.path()).len(), before.len() + 1);
+    let restored = StoreUrl::Sqlite(directory.path().join("store.db"));
+    assert!(restore(&restored, &target).await.unwrap().faults.is_empty());
 }

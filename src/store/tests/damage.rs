@@ -13,7 +13,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What a store that is [`filled`] holds.
+/// The keys of what a store that is [`filled`] holds.
 pub(super) struct Filled {
     pub(super) id: String,
     pub(super) dataset: DatasetKey,
@@ -65,10 +65,10 @@ pub(super) async fn answers(
     let every = JobQuery { status: None, model: None, after: None, limit: 100 };
     let mut answers = vec![
         ("dataset".to_owned(), words(store.dataset(&alice, id).await)),
-        ("datasets".to_owned(), words(store.datasets(&alice, None, 9).await)),
+        ("datasets".to_owned(), words(store.datasets(&alice, None, 9).await.map(|page| page.rows))),
         ("dataset of the job".to_owned(), words(store.dataset_of(*job).await)),
         ("job".to_owned(), words(store.job("audit", *job).await)),
-        ("jobs".to_owned(), words(store.jobs("audit", &alice, &every).await)),
+        ("jobs".to_owned(), words(store.jobs("audit", &alice, &every).await.map(|page| page.rows))),
         ("report".to_owned(), words(store.report(*job).await)),
         ("header".to_owned(), words(store.score_header(*job).await)),
         ("plan".to_owned(), words(store.plan(&alice, "sha256:p").await)),
@@ -111,11 +111,11 @@ async fn each_row_that_is_altered_is_named_and_not_believed() {
                 &*block_2,
             ),
             ("datasets", "description", "'{\"samples\":1300}'", "'{\"samples\":1200}'", "dataset", &*dataset),
-            ("datasets", "created_at", "created_at + 1", "created_at - 1", "datasets", &*dataset),
+            ("datasets", "created_at", "created_at + 1", "created_at - 1", "dataset", &*dataset),
             ("jobs", "request", "'{ }'", "'{}'", "job", &*format!("the {job}")),
-            ("jobs", "weight", "weight + 1", "weight - 1", "jobs", &*format!("the {job}")),
+            ("jobs", "weight", "weight + 1", "weight - 1", "job", &*format!("the {job}")),
             ("jobs", "done", "done - 1", "done + 1", "job", &*format!("the end of the {job}")),
-            ("jobs", "finished_at", "finished_at - 1", "finished_at + 1", "jobs", &*format!("the end of the {job}")),
+            ("jobs", "finished_at", "finished_at - 1", "finished_at + 1", "job", &*format!("the end of the {job}")),
             (
                 "jobs",
                 "texts",
@@ -152,14 +152,6 @@ async fn each_row_that_is_altered_is_named_and_not_believed() {
             ),
             ("plans", "created_at", "created_at - 1", "created_at + 1", "plan", "the plan sha256:p"),
             (
-                "adapters",
-                "base_digest",
-                "'sha256:c'",
-                "'sha256:b'",
-                "adapters",
-                &*format!("the adapter {}", filled.job),
-            ),
-            (
                 "adapter_blocks",
                 "block",
                 "CASE block WHEN 1 THEN 2 ELSE block END",
@@ -172,12 +164,23 @@ async fn each_row_that_is_altered_is_named_and_not_believed() {
             let statement = format!("UPDATE {table} SET {column} = {value}");
             sqlx::query(AssertSqlSafe(statement)).execute(&store.pool).await.unwrap();
         };
+        let (named, base) = (AdapterName { model: "demo".to_owned(), name: "a".to_owned() }, "base_digest");
+        set("adapters", base, "'sha256:c'").await;
+        assert_eq!(
+            (store.adapters().await.unwrap(), store.has_adapter(&named).await.unwrap()),
+            (vec![], true),
+            "{name}"
+        );
+        set("adapters", base, "'sha256:b'").await;
         for (table, column, altered, undone, asked, named) in changes {
             set(table, column, altered).await;
             let answer = answers(store, &filled).await.into_iter().find(|(name, _)| name == asked).unwrap().1;
             let error = answer.unwrap_err();
             let is_named = matches!(error, StoreError::Damaged(_)) && error.to_string().contains(named);
             assert!(is_named, "{name}: {table}.{column}: {error}");
+            for (asked, answer) in answers(store, &filled).await.into_iter().filter(|(asked, _)| asked == table) {
+                assert_eq!(answer.unwrap(), "[]", "{name}: {table}.{column} is in the list of {asked}");
+            }
             set(table, column, undone).await;
         }
         assert_eq!(format!("{sound:?}"), format!("{:?}", answers(store, &filled).await), "{name}");

@@ -42,7 +42,7 @@ async fn a_dataset_is_there_once_it_is_complete() {
         let (store, name) = (&place.store, place.name);
         let begun = store.begin_dataset("", true).await.unwrap();
         store.add_block(begun, 0, "one").await.unwrap();
-        assert!(store.datasets(&Principal::default(), None, 9).await.unwrap().is_empty(), "{name}");
+        assert!(store.datasets(&Principal::default(), None, 9).await.unwrap().rows.is_empty(), "{name}");
         store.complete_dataset(begun, Some("sha256:a"), "{\"samples\":1}").await.unwrap();
         let dataset = store.dataset(&Principal::default(), "sha256:a").await.unwrap().unwrap();
         assert_eq!((dataset.key, &*dataset.description), (begun, "{\"samples\":1}"), "{name}");
@@ -51,15 +51,21 @@ async fn a_dataset_is_there_once_it_is_complete() {
         // The same content again is the same dataset.
         assert_eq!(written(store, Some("sha256:a"), true).await, begun, "{name}");
         let other = written(store, Some("sha256:b"), true).await;
-        let listed: Vec<Uuid> =
-            store.datasets(&Principal::default(), None, 9).await.unwrap().iter().map(|dataset| dataset.key).collect();
+        let listed: Vec<Uuid> = store
+            .datasets(&Principal::default(), None, 9)
+            .await
+            .unwrap()
+            .rows
+            .iter()
+            .map(|dataset| dataset.key)
+            .collect();
         assert_eq!(listed, [other, begun], "{name}");
-        assert_eq!(store.datasets(&Principal::default(), Some(other), 9).await.unwrap().len(), 1, "{name}");
+        assert_eq!(store.datasets(&Principal::default(), Some(other), 9).await.unwrap().rows.len(), 1, "{name}");
         let inline = written(store, None, true).await;
         let job = job_on(store, inline).await;
         let inline = store.dataset_of(job).await.unwrap().unwrap();
         assert_eq!((inline.id, inline.digest.as_deref()), (None, Some("sha256:a")), "{name}");
-        assert_eq!(store.datasets(&Principal::default(), None, 9).await.unwrap().len(), 2, "{name}");
+        assert_eq!(store.datasets(&Principal::default(), None, 9).await.unwrap().rows.len(), 2, "{name}");
         assert_eq!(store.sample_block(other, 1).await.unwrap().as_deref(), Some("two"), "{name}");
         assert_eq!(store.sample_block(other, 2).await.unwrap(), None, "{name}");
         assert_eq!(store.sample_block(Uuid::nil(), 0).await.unwrap(), None, "{name}");
@@ -263,7 +269,7 @@ async fn who_reads_a_file_waits_for_nobody_who_writes_it() {
     other.execute("BEGIN IMMEDIATE; UPDATE jobs SET done = 7").await.unwrap();
     let begun = Instant::now();
     for _ in 0..20 {
-        assert_eq!(store.datasets(&Principal::default(), None, 9).await.unwrap().len(), 1);
+        assert_eq!(store.datasets(&Principal::default(), None, 9).await.unwrap().rows.len(), 1);
         assert_eq!(store.job("audit", job).await.unwrap().unwrap().done, 0);
         assert_eq!(store.sample_block(key, 1).await.unwrap().as_deref(), Some("two"));
     }

@@ -2,6 +2,8 @@
 
 use super::damage::{answers, filled};
 use crate::config::StoreUrl;
+use crate::store::reserve::RESERVE;
+use crate::store::schema::NEWEST;
 use crate::store::{Principal, Store, StoreError};
 use std::fs::{self, File};
 use std::io::Write;
@@ -38,7 +40,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.path()).status();
+        let _ = Command::new("umount").arg("--lazy").arg(self.path()).status();
     }
 }
 
@@ -57,9 +59,9 @@ async fn what_is_longer_than_the_reserve_is_deleted_on_a_full_disk() {
         }
         keys.push(store.complete_dataset(key, Some(id), "{}").await.unwrap());
     }
-    store.forget_deleted().await.unwrap();
+    store.forget_deleted().await;
     let reserve = disk.path().join("store.db.reserve");
-    assert_eq!(fs::metadata(&reserve).unwrap().len(), super::super::reserve::RESERVE);
+    assert_eq!(fs::metadata(&reserve).unwrap().len(), RESERVE);
     disk.fill();
     let full = store.begin_dataset("", true).await.unwrap_err();
     assert!(matches!(full, StoreError::Full), "{full}");
@@ -70,14 +72,33 @@ async fn what_is_longer_than_the_reserve_is_deleted_on_a_full_disk() {
         assert!(reserve.exists(), "the reserve is there again");
     }
     assert!(store.delete_job(filled.job).await.unwrap());
-    assert_eq!(store.datasets(&Principal::default(), None, 9).await.unwrap().len(), 1);
+    assert_eq!(store.datasets(&Principal::default(), None, 9).await.unwrap().rows.len(), 1);
     let [_, (_, datasets), ..] = &answers(&store, &filled).await[..] else { unreachable!() };
     assert_eq!(datasets.as_ref().unwrap(), sound[1].1.as_ref().unwrap());
     for file in ["store.db", "store.db-wal"] {
         let content = fs::read(disk.path().join(file)).unwrap();
         assert!(!content.windows(13).any(|window| window == b"a canary text"), "{file} holds a text that was deleted");
     }
-    // What was freed in the file is room for more, once there is some for the log of writes.
+    // The room that was freed in the file serves more writes, once there is some for the log of writes.
     fs::remove_file(disk.path().join("filler")).unwrap();
     assert!(store.begin_dataset("", true).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_service_starts_on_a_full_disk() {
+    let Some(disk) = SmallDisk::mount(64) else { return };
+    let url = StoreUrl::Sqlite(disk.path().join("store.db"));
+    let store = Store::open_at(Some(&url), 5).await.unwrap();
+    let key = store.begin_dataset("", true).await.unwrap();
+    store.close().await;
+    drop(store);
+    disk.fill();
+    let store = Store::open(Some(&url)).await.unwrap();
+    assert_eq!(store.version().await.unwrap(), NEWEST);
+    // Next to all of it is there again.
+    let reserve = fs::metadata(disk.path().join("store.db.reserve")).unwrap().len();
+    assert!((RESERVE - (2 << 20)..=RESERVE).contains(&reserve), "{reserve}");
+    assert!(store.sample_block(key, 0).await.unwrap().is_none());
+    store.begin_dataset("", true).await.unwrap();
+    store.close().await;
 }

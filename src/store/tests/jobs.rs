@@ -162,7 +162,7 @@ async fn a_key_names_one_submission() {
             assert_eq!(submit(store, "m", Some(("k", digest))).await.1, known, "{name}");
         }
         assert_eq!(store.submitted_under("", "k").await.unwrap(), Some(known), "{name}");
-        assert_eq!(store.jobs("audit", &Principal::default(), &every()).await.unwrap().len(), 1, "{name}");
+        assert_eq!(store.jobs("audit", &Principal::default(), &every()).await.unwrap().rows.len(), 1, "{name}");
         assert_eq!(submit(store, "m", Some(("l", "d"))).await.1, Submitted::Queued, "{name}");
         let both = [submit(store, "m", Some(("race", "d"))), submit(store, "m", Some(("race", "d")))];
         let both = futures::future::join_all(both).await;
@@ -180,7 +180,7 @@ async fn lists_are_filtered_and_have_pages() {
         }
         claim(store, LEASE).await.unwrap();
         let listed_of = async |kind: &str, query: JobQuery| -> Vec<usize> {
-            let rows = store.jobs(kind, &Principal::default(), &query).await.unwrap();
+            let rows = store.jobs(kind, &Principal::default(), &query).await.unwrap().rows;
             rows.iter().map(|row| ids.iter().position(|id| *id == row.id).unwrap()).collect()
         };
         let listed = async |query: JobQuery| listed_of("audit", query).await;

@@ -1,8 +1,10 @@
 //! Ownership of jobs and datasets.
 
+use super::damage::{answers, filled};
 use super::jobs::new_job;
 use super::places::{test_stores, test_stores_at};
 use crate::store::{IdempotencyKey, JobEnd, JobOutput, JobQuery, NewJob, Principal, Store, Submitted};
+use sqlx::AssertSqlSafe;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -21,7 +23,7 @@ async fn jobs_are_listed_for_those_who_see_them() {
         let [first, second] = [submit(store, "alice").await, submit(store, "bob").await];
         let listed = async |owner: Principal| {
             let query = JobQuery { status: None, model: None, after: None, limit: 9 };
-            store.jobs("audit", &owner, &query).await.unwrap().iter().map(|job| job.id).collect::<Vec<_>>()
+            store.jobs("audit", &owner, &query).await.unwrap().rows.iter().map(|job| job.id).collect::<Vec<_>>()
         };
         assert_eq!(listed(Principal::new("alice", false)).await, [first], "{name}");
         assert_eq!(listed(Principal::new("bob", false)).await, [second], "{name}");
@@ -93,7 +95,7 @@ async fn the_same_content_is_a_dataset_of_each_owner() {
         assert_eq!(seen(Principal::new("bob", true)).await, Some(bob), "{name}: one's own comes first");
         assert_eq!(seen(Principal::new("carol", false)).await, None, "{name}");
         assert_eq!(seen(Principal::new("carol", true)).await, Some(alice), "{name}");
-        let listed = async |owner: Principal| store.datasets(&owner, None, 9).await.unwrap().len();
+        let listed = async |owner: Principal| store.datasets(&owner, None, 9).await.unwrap().rows.len();
         assert_eq!((listed(Principal::new("bob", false)).await, listed(Principal::default()).await), (1, 2), "{name}");
     }
 }
@@ -154,5 +156,25 @@ async fn a_store_without_owners_is_brought_up_to_date() {
             let key = store.complete_dataset(key, Some("sha256:a"), "{}").await.unwrap();
             assert_eq!(key == dataset, is_same, "{name}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_column_that_a_newer_version_adds_stops_no_statement() {
+    // A file has one process, which adds columns before it reads.
+    for place in test_stores().await.into_iter().filter(|place| place.name == "PostgreSQL") {
+        let (store, name) = (&place.store, place.name);
+        let filled = filled(store).await;
+        let before = answers(store, &filled).await;
+        for table in ["datasets", "jobs", "plans", "adapters"] {
+            let statement = format!("ALTER TABLE {table} ADD COLUMN of_the_future TEXT");
+            sqlx::query(AssertSqlSafe(statement)).execute(&store.pool).await.unwrap();
+        }
+        let after = answers(store, &filled).await;
+        assert!(format!("{after:?}") == format!("{before:?}"), "{name}");
+        submit(store, "alice").await;
+        let claimed = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().unwrap();
+        store.finish(claimed.id, claimed.claim, 1, None, &JobEnd::Cancelled).await.unwrap().unwrap();
+        assert!(store.plan(&Principal::new("alice", false), "sha256:p").await.unwrap().is_some(), "{name}");
     }
 }

@@ -19,7 +19,7 @@ static SAID: Once = Once::new();
 pub(crate) struct TestStore {
     pub(crate) name: &'static str,
     pub(crate) store: Store,
-    /// Where it is; none in memory.
+    /// The URL of it; none in memory.
     pub(crate) url: Option<StoreUrl>,
     pub(super) _directory: Option<TempDir>,
 }
