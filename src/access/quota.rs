@@ -161,10 +161,17 @@ impl Quota {
         Ok(())
     }
 
-    /// Begins a change of what the client has in the store, with a check of its limits. Others wait until the guard is dropped, so that
-    /// they see what it added.
-    pub async fn begin_storing(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.storing.lock().await
+    /// Begins a change of what the client has in the store, with a check of its limits; `None` if it has none. Others wait until the
+    /// guard is dropped, so that they see what was added.
+    pub async fn begin_storing(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        if self.limits_stored() { Some(self.storing.lock().await) } else { None }
+    }
+
+    /// Returns true if there is a limit of what the client has in the store.
+    #[must_use]
+    pub fn limits_stored(&self) -> bool {
+        let ClientLimits { stored_bytes, datasets, jobs, .. } = self.usage().limits;
+        stored_bytes.or(datasets).or(jobs).is_some()
     }
 
     /// Returns the state of the client's limits of tokens.

@@ -70,7 +70,9 @@ pub async fn store_body<E: Display>(
         let mut writer = DatasetWriter::begin(&place, &owner, retain).await?;
         while let Some(block) = encoded_blocks.recv().await {
             writer.write(&block).await?;
-            quota.check_stored(StoredUsage { datasets: 0, jobs: 0, ..place.usage(&owner).await? })?;
+            if quota.limits_stored() {
+                quota.check_stored(StoredUsage { datasets: 0, jobs: 0, ..place.usage(&owner).await? })?;
+            }
         }
         Ok::<_, Problem>(writer)
     };
@@ -86,11 +88,10 @@ pub async fn store_body<E: Display>(
     }
     let (store, quota) = (state.jobs.store(), &state.client.quota);
     let storing = quota.begin_storing().await;
-    let StoredUsage { bytes, datasets, .. } = store.usage(state.client.name()).await?;
-    let known = store.dataset(&state.client.principal().alone(), &encoded.id).await?;
     // The same again takes no room.
-    if !known.as_ref().is_some_and(|row| row.has_texts) {
-        quota.check_stored(StoredUsage { bytes, datasets: datasets + u64::from(known.is_none()), jobs: 0 })?;
+    if storing.is_some() && store.dataset_key(state.client.name(), &encoded.id).await?.is_none() {
+        let StoredUsage { bytes, datasets, .. } = store.usage(state.client.name()).await?;
+        quota.check_stored(StoredUsage { bytes, datasets: datasets + 1, jobs: 0 })?;
     }
     writer.complete(Some(&encoded.id), &encoded.totals).await?;
     drop(storing);

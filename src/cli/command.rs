@@ -131,8 +131,8 @@ fn resume(kinds: &JobKinds, folder: &Path) -> Result<()> {
 pub fn main() -> ExitCode {
     let kinds = JobKinds::all();
     let command = command(&kinds);
-    let own: Vec<Id> = command.get_arguments().map(|argument| argument.get_id().clone()).collect();
-    match dispatch(&kinds, &command.get_matches(), &own) {
+    let arguments: Vec<Id> = command.get_arguments().map(|argument| argument.get_id().clone()).collect();
+    match dispatch(&kinds, &command.get_matches(), &arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -142,10 +142,11 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Runs the command, or the job that `--request` has. `own` are the ids of the arguments before the name of a command: global ones of the
+/// Runs the command, or the job that `--request` has. `arguments` are the ids of those before the name of a command: global ones of the
 /// command are among the matches as well.
-fn dispatch(kinds: &JobKinds, matches: &ArgMatches, own: &[Id]) -> Result<()> {
-    let is_given = |id: &&Id| own.contains(id) && matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+fn dispatch(kinds: &JobKinds, matches: &ArgMatches, arguments: &[Id]) -> Result<()> {
+    let is_given =
+        |id: &&Id| arguments.contains(id) && matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
     if matches.subcommand().is_some() && matches.ids().filter(is_given).any(|id| *id != "config") {
         bail!("--host, --port, --model and what goes with them come after the name of the command");
     }

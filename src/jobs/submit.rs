@@ -35,9 +35,11 @@ impl<K: JobKind> Jobs<K> {
         }
         self.check_room().await?;
         let storing = quota.begin_storing().await;
-        let StoredUsage { bytes, datasets, jobs } = store.usage(self.client().name()).await?;
-        let more = if matches!(job.samples, SubmittedSamples::Inline(_)) { totals.text_bytes } else { 0 };
-        quota.check_stored(StoredUsage { bytes: bytes.saturating_add(more), datasets, jobs: jobs + 1 })?;
+        if storing.is_some() {
+            let StoredUsage { bytes, datasets, jobs } = store.usage(self.client().name()).await?;
+            let more = if matches!(job.samples, SubmittedSamples::Inline(_)) { totals.text_bytes } else { 0 };
+            quota.check_stored(StoredUsage { bytes: bytes.saturating_add(more), datasets, jobs: jobs + 1 })?;
+        }
         let tokens = quota.reserve(job.request.tokens(&totals), Instant::now())?;
         let queued = self.queue(job, subject, weight, key).await;
         if !matches!(queued, Ok((_, true))) {

@@ -221,7 +221,7 @@ async fn jobs_count_when_they_are_submitted() {
 async fn a_client_has_as_much_in_the_store_as_it_may() {
     let mut keys = Keys::new();
     // As lines of JSON, a dataset has 2 * 18 bytes.
-    let limits = ClientLimits { stored_bytes: Some(90), datasets: Some(2), jobs: Some(1), ..ClientLimits::default() };
+    let limits = ClientLimits { stored_bytes: Some(110), datasets: Some(2), jobs: Some(1), ..ClientLimits::default() };
     let alice = keys.add("alice", SCORING, limits);
     let bob = keys.add("bob", SCORING, ClientLimits::default());
     let app = keys.app().await;
@@ -239,8 +239,8 @@ async fn a_client_has_as_much_in_the_store_as_it_may() {
     assert_eq!(detail(&refused), "this client may have 2 datasets in the store; delete some");
     let dataset = first.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(alice.delete(&format!("/v1/datasets/{dataset}")).await.status, 204);
-    let refused = upload(&alice, ["a text that is longer than the rest of the", "limit"]).await;
-    assert_eq!(detail(&refused), "this client may have 90 bytes of samples in the store; delete some");
+    let refused = upload(&alice, ["a text that is longer than the rest of the limit", "of bytes of this client"]).await;
+    assert_eq!(detail(&refused), "this client may have 110 bytes of samples in the store; delete some");
     assert_eq!(
         alice.get("/v1/datasets").await.json()["datasets"].as_array().unwrap().len(),
         1,
