@@ -5,7 +5,7 @@ mod abort;
 use super::*;
 use crate::config::StoreSettings;
 use crate::datasets::{Sample, SampleTotals, SubmittedSamples};
-use crate::store::{JobOutput, JobQuery, JobStatus, Store};
+use crate::store::{JobOutput, JobQuery, JobStatus, Principal, Store};
 use crate::telemetry::names;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -181,6 +181,22 @@ async fn a_cancelled_job_makes_room_for_the_next() {
     rig.started(MAX_RUNNING).await;
     assert_eq!(rig.jobs.cancel(ids[0]).await.unwrap().status, JobStatus::Cancelled);
     assert_eq!(rig.started(MAX_RUNNING + 1).await.last(), Some(&MAX_RUNNING.to_string()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_client_leaves_places_for_another() {
+    let rig = test_jobs().await;
+    let [alice, bob] = ["alice", "bob"].map(|name| rig.jobs.seen_by(Principal::new(name, false)));
+    for _ in 0..2 * MAX_RUNNING {
+        alice.submit(request("alice"), &Arc::default()).await.unwrap();
+    }
+    let share = MAX_RUNNING.div_ceil(2);
+    assert_eq!(rig.started(share).await, vec!["alice"; share]);
+    bob.submit(request("bob"), &Arc::default()).await.unwrap();
+    assert_eq!(rig.started(share + 1).await.last().unwrap(), "bob");
+    // A place of her own that gets free is taken by her next job.
+    rig.leave.add_permits(share + 1);
+    assert_eq!(rig.started(2 * share + 1).await.iter().filter(|name| *name == "alice").count(), 2 * share);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -41,9 +41,11 @@ impl<K: JobKind> Jobs<K> {
         while let Some(Ok(place)) = closing.run_until_cancelled(Arc::clone(&places).acquire_owned()).await {
             let pause = match self.next_job().await {
                 Ok(Some(job)) => {
-                    let jobs = self.clone();
+                    let (jobs, local) = (self.clone(), Arc::new(LocalRun::default()));
+                    // At once, so that the next claim counts it.
+                    self.running_here().insert(job.id, (job.clone(), Arc::clone(&local)));
                     self.spawn(async move {
-                        jobs.perform(&job).await;
+                        jobs.perform(&job, local).await;
                         drop(place);
                     });
                     continue;
@@ -77,13 +79,21 @@ impl<K: JobKind> Jobs<K> {
             Self::count("failed");
             self.changed();
         }
-        store.claim(K::NAME, lease, MAX_ATTEMPTS).await
+        store.claim(K::NAME, lease, MAX_ATTEMPTS, self.saturating_owner().as_deref()).await
+    }
+
+    /// Returns the owner that has its share of the places, if one has: half of them, rounded up. As long as there is a place, no two have
+    /// theirs. Without names all are those of one client, which may have all.
+    fn saturating_owner(&self) -> Option<String> {
+        let running = self.running_here();
+        let owners = || running.values().map(|(job, _)| &job.owner).filter(|owner| !owner.is_empty());
+        let share = K::MOST_RUNNING.div_ceil(2);
+        owners().find(|owner| owners().filter(|other| other == owner).count() >= share).cloned()
     }
 
     /// Runs one job to its end, whatever that is.
-    async fn perform(&self, job: &ClaimedJob) {
-        let (local, started) = (Arc::new(LocalRun::default()), Instant::now());
-        self.running_here().insert(job.id, (job.clone(), Arc::clone(&local)));
+    async fn perform(&self, job: &ClaimedJob, local: Arc<LocalRun>) {
+        let started = Instant::now();
         self.changed();
         if job.attempts > 1 {
             tracing::info!(job = %job.id, attempts = job.attempts, "{} taken up again", K::NAME);

@@ -55,17 +55,18 @@ impl ClaimedJob {
 
 impl Store {
     /// Claims a job of a kind that is queued, or whose lease is over, and that has not reached the limit of claims: of the owner
-    /// with the fewest running jobs, and of those the one whose turn is the longest ago, the oldest.
+    /// with the fewest running jobs, and of those the one whose turn is the longest ago, the oldest. None of the owner `except` is claimed.
     pub async fn claim(
         &self,
         kind: &str,
         lease: Duration,
         most_attempts: usize,
+        except: Option<&str>,
     ) -> Result<Option<ClaimedJob>, StoreError> {
         let claim = Uuid::new_v4();
         let statement = "UPDATE jobs SET status = 'running', claim = $1, attempts = attempts + 1, lease_until = {now} + $2, \
              started_at = COALESCE(started_at, {now}), revision = revision + 1 \
-             WHERE id = (SELECT id FROM jobs WHERE kind = $3 AND cancel = 0 AND attempts < $4 \
+             WHERE id = (SELECT id FROM jobs WHERE kind = $3 AND cancel = 0 AND attempts < $4 AND ($5 IS NULL OR owner <> $5) \
              AND (status = 'queued' OR (status = 'running' AND lease_until < {now})) AND (deadline IS NULL OR deadline > {now}) \
              ORDER BY (SELECT COUNT(*) FROM jobs AS others WHERE others.kind = jobs.kind AND others.owner = jobs.owner \
              AND others.status = 'running' AND others.lease_until >= {now}), \
@@ -78,6 +79,7 @@ impl Store {
             .bind(microseconds(lease))
             .bind(kind)
             .bind(i64::try_from(most_attempts).unwrap_or(i64::MAX))
+            .bind(except)
             .fetch_optional(&mut *transaction)
             .await?;
         let Some(claimed) = claimed else { return Ok(None) };

@@ -16,7 +16,7 @@ async fn submitted(store: &Store, name: &str) -> (Uuid, Submitted) {
 }
 
 async fn claimed(store: &Store) -> ClaimedJob {
-    store.claim("audit", Duration::from_secs(60), 3).await.unwrap().unwrap()
+    store.claim("audit", Duration::from_secs(60), 3, None).await.unwrap().unwrap()
 }
 
 #[tokio::test]

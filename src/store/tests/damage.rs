@@ -37,7 +37,7 @@ pub(super) async fn filled(store: &Store) -> Filled {
     let (owner, texts) = ("alice".to_owned(), id.clone());
     let job = NewJob { owner, dataset, texts, key, adapter, ..new_job(store, "demo", None).await };
     store.submit(&job).await.unwrap();
-    let claimed = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().unwrap();
+    let claimed = store.claim("audit", Duration::from_secs(60), 3, None).await.unwrap().unwrap();
     let end = JobEnd::Succeeded(JobOutput {
         report: r#"{"auroc":0.8125}"#.repeat(700),
         header: r#"["loss"]"#.to_owned(),

@@ -82,7 +82,7 @@ async fn a_dataset_in_use_is_neither_deleted_nor_emptied() {
         let key = written(store, Some("sha256:a"), false).await;
         let job = job_on(store, key).await;
         let has_texts = async || store.dataset(&Principal::default(), "sha256:a").await.unwrap().unwrap().has_texts;
-        let claimed = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().unwrap();
+        let claimed = store.claim("audit", Duration::from_secs(60), 3, None).await.unwrap().unwrap();
         let second = job_on(store, key).await;
         assert!(!store.delete_dataset(key).await.unwrap(), "{name}");
         let end = JobEnd::Succeeded(JobOutput {
@@ -139,7 +139,7 @@ async fn a_store_that_lasts_is_the_same_after_a_restart() {
         let Some(url) = &place.url else { continue };
         let key = written(&place.store, Some("sha256:a"), true).await;
         let job = job_on(&place.store, key).await;
-        let claimed = place.store.claim("audit", Duration::from_secs(60), 3).await.unwrap().unwrap();
+        let claimed = place.store.claim("audit", Duration::from_secs(60), 3, None).await.unwrap().unwrap();
         assert_eq!((claimed.id, place.store.is_durable()), (job, true));
         if let StoreUrl::Sqlite(path) = url {
             let second = Store::open(Some(url)).await.unwrap_err();
@@ -160,7 +160,7 @@ async fn a_store_that_lasts_is_the_same_after_a_restart() {
         let store = Store::open(url.as_ref()).await.unwrap();
         assert!(store.dataset(&Principal::default(), "sha256:a").await.unwrap().is_some(), "{name}");
         // Nobody else can have the file, so its jobs are free at once; a shared job is free when its lease is over.
-        let again = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().map(|job| job.attempts);
+        let again = store.claim("audit", Duration::from_secs(60), 3, None).await.unwrap().map(|job| job.attempts);
         assert_eq!(again, if shared { None } else { Some(2) }, "{name}");
         // Nobody else uploads to it either; a process beside this one may.
         assert_eq!(store.sample_block(cut_off, 0).await.unwrap().is_some(), shared, "{name}");

@@ -40,7 +40,7 @@ pub(super) async fn new_job(store: &Store, model: &str, key: Option<(&str, &str)
 }
 
 async fn claim(store: &Store, lease: Duration) -> Option<ClaimedJob> {
-    store.claim("audit", lease, 3).await.unwrap()
+    store.claim("audit", lease, 3, None).await.unwrap()
 }
 
 fn every() -> JobQuery {

@@ -70,7 +70,7 @@ async fn a_damaged_job_is_claimed_to_fail_by_its_damage() {
             }
             change(store, &format!("UPDATE jobs SET summary = {damage} WHERE id"), damaged.id).await;
             for (id, is_damaged) in [(damaged.id, true), (sound.id, false)] {
-                let claimed = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().unwrap();
+                let claimed = store.claim("audit", Duration::from_secs(60), 3, None).await.unwrap().unwrap();
                 assert_eq!((claimed.id, claimed.damage.is_some()), (id, is_damaged), "{name}: {damage}");
                 let end = JobEnd::Failed("{}".to_owned());
                 store.finish(id, claimed.claim, 0, None, &end).await.unwrap().unwrap();

@@ -43,7 +43,7 @@ async fn owners_take_turns() {
         }
         let bob = submit(store, "bob").await;
         let mut owners = Vec::new();
-        while let Some(job) = store.claim("audit", LEASE, 3).await.unwrap() {
+        while let Some(job) = store.claim("audit", LEASE, 3, None).await.unwrap() {
             assert_eq!(job.owner == "bob", job.id == bob, "{name}");
             owners.push(job.owner);
         }
@@ -65,7 +65,7 @@ async fn an_owner_that_comes_late_has_its_turn() {
             if round == 2 {
                 submit(store, "carol").await;
             }
-            let job = store.claim("audit", LEASE, 3).await.unwrap().unwrap();
+            let job = store.claim("audit", LEASE, 3, None).await.unwrap().unwrap();
             let end = JobEnd::Succeeded(JobOutput {
                 report: "{}".to_owned(),
                 header: "{}".to_owned(),
@@ -148,7 +148,7 @@ async fn a_store_without_owners_is_brought_up_to_date() {
         assert!(store.dataset(&Principal::new("alice", false), "sha256:a").await.unwrap().is_none(), "{name}");
         let known = Submitted::Known { job, digest: "d".to_owned() };
         assert_eq!(store.submitted_under("", "k").await.unwrap(), Some(known), "{name}");
-        let claimed = store.claim("audit", LEASE, 3).await.unwrap().unwrap();
+        let claimed = store.claim("audit", LEASE, 3, None).await.unwrap().unwrap();
         assert_eq!((claimed.id, claimed.dataset, &*claimed.owner), (job, Some(inline), ""), "{name}");
         // The same content again is the same dataset, and another's is another one.
         for (owner, is_same) in [("", true), ("alice", false)] {
@@ -173,7 +173,7 @@ async fn a_column_that_a_newer_version_adds_stops_no_statement() {
         let after = answers(store, &filled).await;
         assert!(format!("{after:?}") == format!("{before:?}"), "{name}");
         submit(store, "alice").await;
-        let claimed = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().unwrap();
+        let claimed = store.claim("audit", Duration::from_secs(60), 3, None).await.unwrap().unwrap();
         store.finish(claimed.id, claimed.claim, 1, None, &JobEnd::Cancelled).await.unwrap().unwrap();
         assert!(store.plan(&Principal::new("alice", false), "sha256:p").await.unwrap().is_some(), "{name}");
     }
