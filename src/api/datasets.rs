@@ -4,10 +4,10 @@ use super::check::RequestFaults;
 use super::conversations::{self, SampleOrChat};
 use super::extract::PathNames;
 use super::problem::responses::{DatasetProblems, ListProblems, LookProblems, StateProblems};
-use super::problem::{PointedFault, Problem};
+use super::problem::{Kind, PointedFault, Problem};
 use super::query;
 use super::state::{ApiState, ClientState};
-use super::upload::{FormFile, UploadOptions, store_body};
+use super::upload::{FormFile, UploadOptions, drain, store_body};
 use super::upload_media::{boundary, known_media, media};
 use crate::datasets::{DatasetError, SampleTotals};
 use crate::samples::{ChatRenderer, ColumnNames, DatasetOptions, ParquetProcess, ReadOptions};
@@ -180,7 +180,13 @@ pub async fn upload(
         let template = conversations::template(&state, Some(&model), problem).await?;
         options.read.columns.chat = Some(ChatRenderer::new(state.limits.text.as_u64(), move || Ok(template)));
     }
-    let slot = state.slot(&state.slots.uploads, "upload")?;
+    let slot = match state.slot(&state.slots.uploads, "upload") {
+        Ok(slot) => slot,
+        Err(refusal) => {
+            drain(body.into_data_stream(), state.request_timeout).await;
+            return Err(refusal);
+        }
+    };
     let report = options.read.report.clone();
     let unnamed = || Some(UNNAMED.to_owned());
     let encoded = match boundary(&headers)? {
@@ -199,7 +205,9 @@ pub async fn upload(
     };
     state.note.update(|work| work.dataset = Some(encoded.id.clone()));
     let row = state.jobs.store().dataset(state.jobs.client(), &encoded.id).await?;
-    let row = row.ok_or_else(|| Problem::internal("a dataset that was stored is not there"))?;
+    let row = row.ok_or_else(|| {
+        Problem::new(Kind::Unavailable, "the dataset was deleted as soon as it was stored; send it again")
+    })?;
     let cut = report.get().map(|(tally, skipped)| DocumentTally {
         tally: *tally,
         skipped: skipped.iter().take(MAX_SKIPPED).cloned().collect(),
@@ -267,7 +275,11 @@ pub async fn delete(ClientState(state): ClientState, PathNames(id): PathNames<St
         if !matches!(deleted, Ok(false)) {
             state.scorer.forget(key);
         }
-        if deleted? { Ok(()) } else { Err(Problem::from(DatasetError::InUse)) }
+        if deleted? {
+            return Ok(());
+        }
+        let is_there = state.jobs.store().dataset_key(state.jobs.client().name(), &id).await?.is_some();
+        Err(Problem::from(if is_there { DatasetError::InUse } else { DatasetError::Unknown }))
     });
     deleting.await.map_err(Problem::internal)??;
     Ok(StatusCode::NO_CONTENT)

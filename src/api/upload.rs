@@ -46,7 +46,11 @@ pub async fn store_body<E: Display>(
 ) -> Result<EncodedDataset, Problem> {
     let (limit, retain) = (options.dataset.limit, options.retain);
     // A line may be as long as a body.
-    state.memory.grow_to(state.body_limit)?;
+    if let Err(refusal) = state.memory.grow_to(state.body_limit) {
+        drop(slot);
+        drain(body, state.request_timeout).await;
+        return Err(refusal.into());
+    }
     let (chunks, received) = mpsc::channel(WAITING_CHUNKS);
     let (blocks, mut encoded_blocks) = mpsc::channel::<String>(WAITING_BLOCKS);
     let over = Arc::new(AtomicBool::new(false));
@@ -124,7 +128,6 @@ async fn forward<E: Display>(
             Ok(Some(Ok(chunk))) if chunk.is_empty() => continue,
             Ok(Some(Ok(chunk))) => {
                 if chunks.send(Ok(chunk)).await.is_err() {
-                    // A client that is still sending when the connection closes would never see the answer.
                     drain(stream, patience).await;
                     return Ok(());
                 }
@@ -138,8 +141,8 @@ async fn forward<E: Display>(
     }
 }
 
-/// Reads on for a while without keeping anything.
-async fn drain<E>(mut stream: impl Stream<Item = Result<Bytes, E>> + Unpin, patience: Duration) {
+/// Reads on for a while without keeping anything: a client that is still sending when the connection closes would never see the answer.
+pub async fn drain<E>(mut stream: impl Stream<Item = Result<Bytes, E>> + Unpin, patience: Duration) {
     const MOST: usize = 64 << 20;
     let reading = async {
         let mut bytes = 0;
