@@ -63,7 +63,7 @@ pub async fn store_body<E: Display>(
     };
     let thread = std::thread::Builder::new().name("upload".to_owned()).spawn(move || {
         yield_to_others();
-        // Where the client has gone, nobody waits for it.
+        // Nobody waits for the samples of a client that has gone.
         let _ = done.send(parse());
     });
     thread.map_err(Problem::internal)?;

@@ -40,7 +40,7 @@ impl ColumnText {
     /// Returns the columns as a tree, which takes much more memory.
     ///
     /// # Errors
-    /// Where the text is damaged.
+    /// An error of JSON if the text is damaged.
     pub fn tree(&self) -> serde_json::Result<ExtraColumns> {
         if self.json.is_empty() { Ok(ExtraColumns::new()) } else { serde_json::from_str(&self.json) }
     }

@@ -27,7 +27,7 @@ pub struct CountedRequests {
 pub struct OpenRequests {
     /// Number of those that the service works on, or whose answer the client takes.
     active: usize,
-    /// When the client is taken to have had its time for the last part of an answer that was handed over.
+    /// End of the time that the client has for the last part of an answer that was handed over.
     taken_by: Option<Instant>,
 }
 
