@@ -22,12 +22,14 @@ pub const PARQUET: &str = "application/vnd.apache.parquet";
 
 /// Rows that are held in memory and written as one group of a Parquet file.
 const GROUP_ROWS: usize = 4_000;
-/// A group ends with the row that makes its extra columns longer than this, in bytes of JSON; as values they take 40 times as much.
+/// A group ends with the rows that make its extra columns longer than this, in bytes of JSON; as values they take 40 times as much.
 const GROUP_COLUMN_BYTES: usize = 1 << 20;
 /// Memory that the lines of a file take while they are written, in bytes.
 const LINES_MEMORY: u64 = 4 << 20;
-/// Memory that the groups of a Parquet file take while they are written, in bytes, with extra columns and without.
-const PARQUET_MEMORY: [u64; 2] = [96 << 20, 8 << 20];
+/// Memory that the groups of a Parquet file take while they are written, in bytes.
+const PARQUET_MEMORY: u64 = 8 << 20;
+/// The same with extra columns.
+const COLUMNS_MEMORY: u64 = 96 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScoresFormat {
@@ -59,8 +61,11 @@ type WriteLines = fn(scores: &StoredScores, rows: &[ScoredRow], first: usize) ->
 /// The scores in the format that the client prefers, written as they are read.
 pub async fn respond(state: &ApiState, scores: StoredScores, headers: &HeaderMap) -> Result<Response, Problem> {
     let format = preferred(headers, formats()).ok_or_else(|| Problem::not_acceptable(&[NDJSON[0], CSV, PARQUET]))?;
-    let is_plain = usize::from(scores.columns.is_empty());
-    state.memory.grow_to(if format == ScoresFormat::Parquet { PARQUET_MEMORY[is_plain] } else { LINES_MEMORY })?;
+    state.memory.grow_to(match format {
+        ScoresFormat::Parquet if scores.columns.is_empty() => PARQUET_MEMORY,
+        ScoresFormat::Parquet => COLUMNS_MEMORY,
+        ScoresFormat::Ndjson | ScoresFormat::Csv => LINES_MEMORY,
+    })?;
     let (media, write): (_, WriteLines) = match format {
         ScoresFormat::Ndjson => (NDJSON[0], ndjson),
         ScoresFormat::Csv => (CSV_UTF8, csv),

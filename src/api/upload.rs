@@ -121,7 +121,7 @@ async fn forward<E: Display>(
     loop {
         let broken = match pace.next(&mut stream).await {
             Ok(None) => {
-                // The reader has found a fault where nobody takes it.
+                // Fails only if the reader has found a fault, and reads no more.
                 let _ = chunks.send(Ok(END)).await;
                 return Ok(());
             }

@@ -115,7 +115,8 @@ struct RecordBytes {
 }
 
 impl RecordBytes {
-    fn new(reader: InputFile, limit: u64) -> Self {
+    fn new(mut reader: InputFile, limit: u64) -> Self {
+        reader.begin_record();
         Self { reader, limit, left: limit, ahead: Vec::new(), start: 0 }
     }
 

@@ -30,8 +30,8 @@ pub struct InputFile {
     /// Deleted when this is dropped.
     _temporary: Option<NamedTempFile>,
     memory: RecordMemory,
-    /// Bytes of the present record that were read.
-    record: usize,
+    /// Bytes of the present record that were read; `None` where the input is not read record by record.
+    record: Option<usize>,
 }
 
 /// Memory that the request whose body is read holds for its longest record, as long as it lasts.
@@ -107,7 +107,7 @@ impl InputFile {
             file,
             _temporary: None,
             memory: RecordMemory::new(None),
-            record: 0,
+            record: None,
         })
     }
 
@@ -143,7 +143,7 @@ impl InputFile {
 
     /// Begins a record, for which memory is held as it is read.
     pub(super) fn begin_record(&mut self) {
-        self.record = 0;
+        self.record = Some(0);
     }
 
     /// Returns the size of the file in bytes, as stored, compressed or not; `None` if it is not known.
@@ -183,8 +183,10 @@ impl InputFile {
 impl Read for InputFile {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let read = self.reader.read(buffer)?;
-        self.record = self.record.saturating_add(read);
-        self.memory.hold(self.record)?;
+        if let Some(record) = &mut self.record {
+            *record = record.saturating_add(read);
+            self.memory.hold(*record)?;
+        }
         Ok(read)
     }
 }
@@ -192,12 +194,14 @@ impl Read for InputFile {
 impl BufRead for InputFile {
     fn fill_buf(&mut self) -> Result<&[u8]> {
         let buffer = self.reader.fill_buf()?;
-        self.memory.hold(self.record.saturating_add(buffer.len()))?;
+        if let Some(record) = self.record {
+            self.memory.hold(record.saturating_add(buffer.len()))?;
+        }
         Ok(buffer)
     }
 
     fn consume(&mut self, amount: usize) {
-        self.record = self.record.saturating_add(amount);
+        self.record = self.record.map(|record| record.saturating_add(amount));
         self.reader.consume(amount);
     }
 }
@@ -306,6 +310,8 @@ impl<R: Read> BufRead for PeekReader<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::{MemoryBudget, MemoryRefusal, Principal};
+    use crate::samples::record::ReadError;
     use std::io::Cursor;
 
     /// Gives one byte at a time.
@@ -315,6 +321,27 @@ mod tests {
         fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
             Read::take(&mut self.0, 1).read(buffer)
         }
+    }
+
+    #[test]
+    fn records_hold_memory_and_other_bytes_do_not() {
+        let budget = MemoryBudget::new(Some(8 * FREE_RECORD as u64), 1);
+        let open = || {
+            let memory = Arc::new(budget.begin(&Principal::default()));
+            InputFile::from_reader(Cursor::new(vec![b'x'; 5 * FREE_RECORD]), "").unwrap().charged_to(&memory)
+        };
+        // A document of any length, and a table that is copied.
+        let mut document = open();
+        assert_eq!(std::io::copy(&mut document, &mut std::io::sink()).unwrap(), 5 * FREE_RECORD as u64);
+        let mut records = open();
+        for _ in 0..5 {
+            records.begin_record();
+            records.read_exact(&mut vec![0; FREE_RECORD - CAPACITY]).unwrap();
+        }
+        let mut record = open();
+        record.begin_record();
+        let refused = std::io::copy(&mut record, &mut std::io::sink()).unwrap_err();
+        assert!(matches!(ReadError::from(refused), ReadError::Memory(MemoryRefusal::TooLarge { .. })));
     }
 
     #[test]

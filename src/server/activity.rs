@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_nobody_takes_keeps_no_connection() {
+    async fn an_unread_answer_does_not_keep_a_connection_open() {
         let (requests, mut receiver) = watch::channel(OpenRequests::default());
         let begun = Instant::now();
         let body = |requests| AnswerBody { body: "text".into(), counted: CountedRequest::new(requests, WRITE_TIMEOUT) };

@@ -220,7 +220,7 @@ async fn jobs_count_when_they_are_submitted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_has_as_much_in_the_store_as_it_may() {
     let mut keys = Keys::new();
-    // As lines of JSON, a dataset has 2 * 18 bytes.
+    // A dataset below has 2 * 18 bytes as lines of JSON.
     let limits = ClientLimits { stored_bytes: Some(110), datasets: Some(2), jobs: Some(1), ..ClientLimits::default() };
     let alice = keys.add("alice", SCORING, limits);
     let bob = keys.add("bob", SCORING, ClientLimits::default());

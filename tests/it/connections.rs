@@ -155,7 +155,7 @@ async fn there_are_only_so_many_connections() {
     let answer = ended(&mut one_more).await;
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 503"), "{}", String::from_utf8_lossy(&answer));
     drop(held);
-    // As soon as they are gone there is room again.
+    // There is room again once they are gone.
     let until = Instant::now() + Duration::from_secs(10);
     loop {
         let mut stream = TcpStream::connect(app.address).await.unwrap();

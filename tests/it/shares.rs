@@ -58,7 +58,7 @@ async fn uploads_of_one_client_leave_room_for_another() {
     assert!(!refused.header("retry-after").is_empty());
     assert_eq!(small_upload(&bob).await.status, 201);
     drop(held);
-    // As soon as they are gone there is room again.
+    // There is room again once they are gone.
     while small_upload(&alice).await.status != 201 {
         assert!(Instant::now() < until + Duration::from_secs(20), "there is no room");
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -80,7 +80,7 @@ async fn event_streams_of_one_client_leave_room_for_another() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waits_of_one_client_leave_room_for_another() {
     let (_keys, _app, [alice, bob]) = clients(["alice", "bob"]).await;
-    // As many as run at once, so that a further one waits.
+    // They take her places, so that a further job of hers waits.
     for _ in 0..MOST_RUNNING {
         long_job(&alice).await;
     }
