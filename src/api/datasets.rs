@@ -278,7 +278,8 @@ pub async fn delete(ClientState(state): ClientState, PathNames(id): PathNames<St
         if deleted? {
             return Ok(());
         }
-        let is_there = state.jobs.store().dataset_key(state.jobs.client().name(), &id).await?.is_some();
+        // Another request may have deleted it, and a third one uploaded the same samples since.
+        let is_there = state.jobs.store().dataset_key(state.jobs.client().name(), &id).await? == Some(key);
         Err(Problem::from(if is_there { DatasetError::InUse } else { DatasetError::Unknown }))
     });
     deleting.await.map_err(Problem::internal)??;
