@@ -26,7 +26,8 @@ build() {
   strip "$to/pdr-audit" "$to/tests" "$to/bench"
   rm -rf "$to/goldens"
   cp -r tests/fixtures/goldens "$to/goldens"
-  cp benches/gpu.sh "$to/gpu.sh"
+  cp -r models "$to/models"
+  cp benches/gpu.sh benches/gpu_commands.py "$to"
   du -sh "$to"
 }
 
@@ -87,27 +88,32 @@ run() {
 
   for dtype in f32 f16 bf16; do
     step "score-$dtype" 60 env PDR_AUDIT__ENGINE__DEVICE=cuda PDR_AUDIT__ENGINE__DTYPE=$dtype \
-      "$here/pdr-audit" score - <<<'{"text": "The brass clock struck nine in Fallowfield."}'
+      "$here/pdr-audit" score - --model "$here/models/demo" <<<'{"text": "The brass clock struck nine in Fallowfield."}'
     show '"loss"|error|rror:' "score-$dtype"
   done
-  step score-cpu 60 env PDR_AUDIT__ENGINE__DEVICE=cpu "$here/pdr-audit" score - \
+  step score-cpu 60 env PDR_AUDIT__ENGINE__DEVICE=cpu "$here/pdr-audit" score - --model "$here/models/demo" \
     <<<'{"text": "The brass clock struck nine in Fallowfield."}'
   show '"loss"|rror' score-cpu
   say "f32 and the CPU agree to 1e-4, f16 to 0.02 and bf16 to 0.05 in the loss; otherwise an operation is wrong: the tests of parity above say in which family."
 
-  step http 90 bash -c "http \"$here/pdr-audit\""
-  show 'tokens|budget|rror' http
+  step commands 120 "$here/gpu_commands.py" "$here/pdr-audit" "$here/models" "$here/goldens"
+  show ':' commands
+
+  step http 90 bash -c "http \"$here/pdr-audit\" \"$here/models/demo\""
+  show 'two thousand|batch_tokens|MiB|rror' http
   say "The budget (batch_tokens) is 16,384; less only where that does not fit in the memory of the GPU."
 
   step bench 240 "$here/bench" --rounds 1
-  show '"copy"|"product"' bench
-  show '"step"|"statistics"|"head"|"scan"' bench 60
-  show '"forward"' bench
+  show '"what":"(copy|product)"' bench
+  show '"what":"(step|statistics|head|scan)"' bench 60
+  show '"what":"forward"' bench
   say "Products below 650 TFLOP/s in bf16 on an H200: 60 % of the datasheet is out of reach, compare with the products. queued_ms near ms: the host is what bounds the pass."
 
   if command -v compute-sanitizer >/dev/null; then
-    step sanitizer 90 compute-sanitizer --tool memcheck "$here/tests" --test-threads=1 statistics_are_those_of_the_cpu
-    show 'ERROR SUMMARY|Invalid' sanitizer
+    for tool in memcheck racecheck; do
+      step "sanitizer-$tool" 120 compute-sanitizer --tool $tool "$here/tests" --test-threads=1 decoder:: row_statistics:: the_scan_equals
+      show 'ERROR SUMMARY|RACECHECK SUMMARY|Invalid|hazard' "sanitizer-$tool"
+    done
   fi
   echo >>"$report"
   say "$SECONDS s in all"
@@ -117,7 +123,7 @@ run() {
 # The service on the GPU with an empty cache: loads, answers two thousand texts, and ends.
 http() {
   port=18091
-  PDR_AUDIT__ENGINE__DEVICE=cuda PDR_AUDIT__SERVER__PORT=$port "$1" serve &
+  PDR_AUDIT__ENGINE__DEVICE=cuda PDR_AUDIT__SERVER__PORT=$port "$1" serve --model "$2" &
   server=$!
   for _ in $(seq 200); do
     curl -fs "localhost:$port/readyz" >/dev/null && break

@@ -1,6 +1,7 @@
 //! Texts per second through the layers of the service, side by side in one process:
 //!
-//!     cargo bench --bench throughput -- MODEL_DIR TEXTS.jsonl [--limit N] [--rounds N] [--dtype f32|bf16] [--layers NAMES]
+//!     cargo bench --bench throughput -- MODEL_DIR TEXTS.jsonl [--limit N] [--rounds N] [--dtype f32|bf16]
+//!         [--layers NAMES] [--device cpu|cuda]
 //!
 //! | layer | what runs |
 //! |---|---|
@@ -14,7 +15,7 @@
 //! | `rate-kernel`, `rate-candle` | a large product with the kernel that `forward` uses, and with candle in f32, in GFLOP/s |
 //!
 //! The layers take turns, so that a change of the machine's speed affects all of them. Each round of a layer prints one
-//! JSON line. The cache is disabled.
+//! JSON line. The cache is disabled. The device is that of `offline`, `http`, `clients` and `alone`; the others run on the CPU.
 
 mod forward;
 mod rates;
@@ -35,12 +36,13 @@ struct Options {
     rounds: usize,
     dtype: DType,
     layers: Vec<String>,
+    device: String,
 }
 
 impl Options {
     fn parse() -> Result<Self> {
         let (mut paths, mut limit, mut rounds, mut layers) = (Vec::new(), usize::MAX, 5, "forward,http".to_owned());
-        let mut dtype = DType::F32;
+        let (mut dtype, mut device) = (DType::F32, "cpu".to_owned());
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
@@ -48,6 +50,7 @@ impl Options {
                 "--rounds" => rounds = arguments.next().context("--rounds N")?.parse()?,
                 "--dtype" => dtype = arguments.next().context("--dtype f32|bf16")?.parse()?,
                 "--layers" => layers = arguments.next().context("--layers NAMES")?,
+                "--device" => device = arguments.next().context("--device cpu|cuda")?,
                 // Added by cargo bench.
                 "--bench" => {}
                 _ => paths.push(argument),
@@ -56,7 +59,7 @@ impl Options {
         ensure!(matches!(dtype, DType::F32 | DType::BF16), "--dtype is f32 or bf16");
         ensure!(
             paths.len() == 2,
-            "usage: throughput MODEL_DIR TEXTS.jsonl [--limit N] [--rounds N] [--dtype f32|bf16] [--layers NAMES]"
+            "usage: throughput MODEL_DIR TEXTS.jsonl [--limit N] [--rounds N] [--dtype f32|bf16] [--layers NAMES] [--device cpu|cuda]"
         );
         let lines = std::fs::read_to_string(&paths[1])?;
         let text = |line: &str| -> Result<String> {
@@ -65,7 +68,7 @@ impl Options {
         };
         let texts = lines.lines().take(limit).map(text).collect::<Result<_>>()?;
         let layers = layers.split(',').map(str::to_owned).collect();
-        Ok(Self { model: paths.swap_remove(0).into(), texts, rounds, dtype, layers })
+        Ok(Self { model: paths.swap_remove(0).into(), texts, rounds, dtype, layers, device })
     }
 }
 
@@ -100,7 +103,7 @@ fn main() -> Result<()> {
         layers.push((name, Layer::new(name, &options)?));
     }
     let serves = layers.iter().any(|(_, layer)| matches!(layer, Layer::Service(_)));
-    let service = serves.then(|| runtime.block_on(Service::start(&options.model, &options.texts, options.dtype)));
+    let service = serves.then(|| runtime.block_on(Service::start(&options.model, &options.texts, options.dtype, &options.device)));
     let service = service.transpose()?;
     for round in 0..=options.rounds {
         for (name, layer) in &layers {

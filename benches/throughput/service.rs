@@ -45,11 +45,11 @@ pub struct Service {
 }
 
 impl Service {
-    pub async fn start(model: &Path, texts: &[String], dtype: DType) -> Result<Self> {
+    pub async fn start(model: &Path, texts: &[String], dtype: DType, device: &str) -> Result<Self> {
         let source = serde_json::to_string(&model.canonicalize()?)?;
         let dtype = if dtype == DType::BF16 { "bf16" } else { "f32" };
         let config = format!(
-            "[engine]\ncache = 0\ndevice = \"cpu\"\ndtype = \"{dtype}\"\n[[models]]\nid = \"bench\"\nsource = {source}\n"
+            "[engine]\ncache = 0\ndevice = \"{device}\"\ndtype = \"{dtype}\"\n[[models]]\nid = \"bench\"\nsource = {source}\n"
         );
         let file = PathBuf::from("bench.toml");
         let settings = Settings::from_sources(Some((&file, &config)), [], &Overrides::default())?;

@@ -8,9 +8,17 @@ class Case:
     model: str  # the name of its directory
     words: int | None  # per text; None: 8 to 512, shuffled
     dtype: str  # the type that pdr-audit computes in
-    ratio: float  # target: relative to the better of the peer's modes in f32
+    ratio: float | None  # target: relative to the better of the peer's modes in f32
     share: float | None  # target: share of the rate of the kernel used
     ratio_bf16: float | None = None  # target: relative to the peer in bf16
+    device: str = "cpu"
+
+    @property
+    def peer_dtypes(self):
+        """The types in which the peer runs."""
+        if self.device == "cuda":
+            return (self.dtype,) if self.dtype == "bf16" else (self.dtype, "medium")
+        return ("f32", "medium", "bf16") if self.ratio_bf16 else ("f32", "medium")
 
 
 CASES = [
@@ -21,6 +29,11 @@ CASES = [
     Case("pythia-70m, 8 to 512 words", "pythia-70m", None, "f32", 2.2, 0.75),
     Case("pythia-160m stored in bf16, 128 words, f32 results", "pythia-160m-bf16", 128, "f32", 2.7, 0.75),
     Case("pythia-160m, 128 words, `dtype = \"bf16\"`", "pythia-160m-bf16", 128, "bf16", 4.5, 0.60, 1.6),
+    Case("pythia-160m, 128 words, GPU", "pythia-160m", 128, "f32", None, None, device="cuda"),
+    Case("mamba-130m, 64 words, GPU", "mamba-130m", 64, "f32", None, None, device="cuda"),
+    Case("pythia-1.4b, 128 words, `dtype = \"bf16\"`, GPU", "pythia-1.4b", 128, "bf16", None, None, device="cuda"),
+    Case("pythia-1.4b, 8 to 512 words, `dtype = \"bf16\"`, GPU", "pythia-1.4b", None, "bf16", None, None, device="cuda"),
+    Case("pythia-6.9b, 128 words, `dtype = \"bf16\"`, GPU", "pythia-6.9b", 128, "bf16", None, None, device="cuda"),
 ]
 
 

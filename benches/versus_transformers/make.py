@@ -24,6 +24,8 @@ SHAPES = {
     "pythia-160m": (*pythia(768, 12, 12), torch.float32),
     "pythia-160m-bf16": (*pythia(768, 12, 12), torch.bfloat16),
     "pythia-410m": (*pythia(1024, 24, 16), torch.float32),
+    "pythia-1.4b": (*pythia(2048, 24, 16), torch.bfloat16),
+    "pythia-6.9b": (*pythia(4096, 32, 32), torch.bfloat16),
     "llama-160m": (LlamaForCausalLM, LlamaConfig(vocab_size=VOCAB, **LLAMA), torch.float32),
     "mamba-130m": (MambaForCausalLM, MambaConfig(vocab_size=50280, hidden_size=768, num_hidden_layers=24), torch.float32),
 }
@@ -31,6 +33,8 @@ SHAPES = {
 
 def main():
     out, tokenizer, names = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:] or SHAPES
+    # The largest take minutes on a CPU.
+    torch.set_default_device("cuda" if torch.cuda.is_available() else "cpu")
     for name in names:
         family, config, dtype = SHAPES[name]
         torch.manual_seed(0)
