@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
-/// The window of batch work of a model, in budgets of a forward pass on every device: enough that no device ever waits for
-/// the next texts of an audit, and little enough that an audit holds no more than it needs.
+/// The window of a principal's batch work on a model, in budgets of a forward pass on every device: enough that no device ever
+/// waits for the next texts of an audit, and little enough that an audit holds no more than it needs.
 const BATCH_WINDOW: usize = 4;
 
 /// The part of the queue that one principal with a name may have: one in this many.
@@ -168,14 +168,17 @@ impl Drop for Permit {
     }
 }
 
+/// A model and the name of a principal.
+type BatchKey = (Arc<str>, Arc<str>);
+
 /// The windows and what they have let in.
 #[derive(Debug)]
 pub(super) struct Gate {
     /// One for all models: a client waits for whatever is before it.
     interactive: Arc<AdmissionWindow>,
-    /// One for each model, so that an audit of one model never takes the room of another's, and a device that has loaded a
-    /// model finds work for it as long as there is some.
-    batch: Mutex<HashMap<Arc<str>, Arc<AdmissionWindow>>>,
+    /// One for each model and principal, so that an audit never takes the room of another's: admission is in order of asking, and
+    /// an audit asks for hundreds of passes at once. A device that has loaded a model finds work for it as long as there is some.
+    batch: Mutex<HashMap<BatchKey, Arc<AdmissionWindow>>>,
     batch_size: usize,
     batch_gauge: Gauge,
 }
@@ -191,7 +194,7 @@ impl Gate {
         }
     }
 
-    fn batch(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<AdmissionWindow>>> {
+    fn batch(&self) -> MutexGuard<'_, HashMap<BatchKey, Arc<AdmissionWindow>>> {
         self.batch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -207,7 +210,13 @@ impl Gate {
             }
             Arc::new(window)
         };
-        Arc::clone(self.batch().entry(Arc::clone(&request.record.id)).or_insert_with(new))
+        let key = (Arc::clone(&request.record.id), Arc::clone(request.principal.shared_name()));
+        let mut batch = self.batch();
+        if !batch.contains_key(&key) {
+            // Nothing holds these, and nothing waits for them.
+            batch.retain(|_, window| Arc::strong_count(window) > 1);
+        }
+        Arc::clone(batch.entry(key).or_insert_with(new))
     }
 
     /// Refuses a request of `requested` tokens if it exceeds the whole window of its class, or the principal's share of it.
@@ -290,7 +299,7 @@ impl Gate {
     }
 
     pub(super) fn retain(&self, is_there: impl Fn(&str) -> bool) {
-        self.batch().retain(|id, _| is_there(id));
+        self.batch().retain(|(id, _), _| is_there(id));
     }
 
     /// Lets nobody in from now on, and wakes those who wait.

@@ -4,7 +4,8 @@
 //! Turns are fair between principals: start-time fair queueing (Goyal, Vin and Cheng 1996). The clock of a class counts tokens: an entry's
 //! turn comes when its principal's earlier entries are through, or now where they are, and the clock goes on to the first turn that
 //! is left. So of principals that have work waiting each gets the same share of tokens, and one that asks for little does not wait
-//! for one that has asked for much. The entries of one principal keep the order of their arrival.
+//! for one that has asked for much. The entries of one principal keep the order of their arrival. A principal whose batch work
+//! comes after a pause has its first [`CREDIT`] budgets before others: a short audit does not take twice its time beside a long one.
 //!
 //! A batch is formed by these rules:
 //!
@@ -14,8 +15,10 @@
 //!   sequences are passed over in search of them, so that forming a batch costs the batch and a constant, however
 //!   long the queue is. A leader above the budget runs alone.
 //! - Interactive leads while any waits, but once it has run [`PATIENCE`] budgets of tokens on a device past waiting batch
-//!   work, batch work leads there once. So neither class starves: under full load batch work gets at least one forward
-//!   pass in about `PATIENCE` + 1, and an interactive sequence waits for at most one batch of the other class at a time.
+//!   work of the same principal, batch work leads there once. Past another principal's it runs one budget for each principal
+//!   that has interactive work waiting, at most `PATIENCE`: the texts of one client take no more than half of the device from
+//!   the audit of another. So neither class starves, and an interactive sequence waits for at most one batch of the
+//!   other class at a time.
 //!
 //! Lengths matter for the budget alone: a batch is not made of sequences of like length. The kernels here pad nothing, and
 //! candle's operations pad within groups of like length, so that sorting would save a few percent at most and make texts wait.
@@ -30,6 +33,9 @@ pub(super) const LOOK_AHEAD: usize = 256;
 
 /// Number of batches' worth of interactive tokens that may overtake waiting batch work.
 pub(super) const PATIENCE: usize = 4;
+
+/// Number of batches' worth of tokens that a principal has before others when its batch work comes after a pause.
+pub(super) const CREDIT: usize = 16;
 
 /// Positions, ascending, of the sequences that run next, out of those of one model and class, given by their lengths;
 /// the first is always 0. Empty only where nothing waits.
@@ -61,19 +67,19 @@ pub(super) fn leader(interactive_waits: bool, batch_waits: bool, overtaken: usiz
     if batch_waits && (!interactive_waits || overtaken >= patience) { Class::Batch } else { Class::Interactive }
 }
 
-/// Whose turn it is on one device. Its patience is in budgets of the batch that ran last.
+/// Whose turn it is on one device.
 #[derive(Debug)]
 pub(super) struct Turn {
     /// Interactive tokens that have run past waiting batch work since batch work last led.
     overtaken: usize,
-    /// Maximum number of them.
-    patience: usize,
+    /// Token budget of the batch that ran last.
+    budget: usize,
 }
 
 impl Turn {
     /// The turns of a device whose batches have up to `max_batch_tokens`.
     pub(super) fn new(max_batch_tokens: usize) -> Self {
-        Self { overtaken: 0, patience: max_batch_tokens.saturating_mul(PATIENCE) }
+        Self { overtaken: 0, budget: max_batch_tokens }
     }
 }
 
@@ -110,23 +116,36 @@ type Lane<T> = BTreeMap<QueuePlace, T>;
 #[derive(Debug, Default)]
 struct Clock {
     now: u64,
+    /// How far before `now` the turn of a principal may be that had no work waiting.
+    credit: u64,
     /// When the next entry of each principal has its turn.
     next: HashMap<Arc<str>, u64>,
 }
 
 impl Clock {
+    fn earliest(&self) -> u64 {
+        self.now.saturating_sub(self.credit)
+    }
+
+    /// Returns the number of principals that have more waiting than one entry.
+    fn busy(&self) -> usize {
+        self.next.values().filter(|next| **next > self.now).count()
+    }
+
     /// Returns the turn of an entry of `tokens` tokens.
     fn turn(&mut self, principal: &Arc<str>, tokens: usize) -> u64 {
+        let earliest = self.earliest();
         let next = self.next.entry(Arc::clone(principal)).or_default();
-        let turn = self.now.max(*next);
+        let turn = earliest.max(*next);
         *next = turn.saturating_add(tokens as u64);
         turn
     }
 
     /// Takes back what an entry was counted for that was not served.
     fn take_back(&mut self, principal: &Arc<str>, tokens: usize) {
+        let earliest = self.earliest();
         if let Some(next) = self.next.get_mut(principal) {
-            *next = next.saturating_sub(tokens as u64).max(self.now);
+            *next = next.saturating_sub(tokens as u64).max(earliest);
         }
     }
 }
@@ -167,17 +186,27 @@ impl<T> Queue<T> {
     /// waits for them.
     pub(super) fn lead(&self, turn: &Turn, eligible: impl Fn(&str) -> bool) -> Option<Lead> {
         let first = |class: Class| {
-            let first = self.fronts(class).filter(|(_, model)| eligible(model)).min();
-            first.map(|(_, model)| Arc::clone(model))
+            let fronts = self.fronts(class).filter(|(_, model, _)| eligible(model));
+            fronts.min_by_key(|(place, ..)| *place).map(|(_, model, entry)| (model, (self.principal)(entry)))
         };
         let (interactive, batch) = (first(Class::Interactive), first(Class::Batch));
         let batch_waits = batch.is_some();
-        let class = leader(interactive.is_some(), batch_waits, turn.overtaken, turn.patience);
-        let model = match class {
+        let budgets = match (interactive, batch) {
+            (Some((_, texts_of)), Some((_, audit_of))) if texts_of != audit_of => self.budgets_past_others(),
+            _ => PATIENCE,
+        };
+        let patience = turn.budget.saturating_mul(budgets);
+        let class = leader(interactive.is_some(), batch_waits, turn.overtaken, patience);
+        let led = match class {
             Class::Interactive => interactive,
             Class::Batch => batch,
         };
-        model.map(|model| Lead { model, class, batch_waits })
+        led.map(|(model, _)| Lead { model: Arc::clone(model), class, batch_waits })
+    }
+
+    /// Returns the number of batches' worth of interactive tokens that may overtake the batch work of another principal.
+    fn budgets_past_others(&self) -> usize {
+        self.clocks.get(Class::Interactive).busy().clamp(1, PATIENCE)
     }
 
     /// Returns true if enough waits to fill a batch that `lead` leads and that may begin behind another one.
@@ -200,7 +229,7 @@ impl<T> Queue<T> {
     pub(super) fn take(&mut self, lead: &Lead, turn: &mut Turn, budget: usize, runs: impl Fn(&str) -> bool) -> Vec<T> {
         // Of all models: where one is served while others wait, the turns of the others are still to come. But not of one that
         // does not run: it would hold the clock for all others.
-        if let Some((first, _)) = self.fronts(lead.class).filter(|(_, id)| runs(id)).map(|(place, _)| place).min() {
+        if let Some((first, _)) = self.fronts(lead.class).filter(|(_, id, _)| runs(id)).map(|(place, ..)| place).min() {
             let clock = self.clocks.get_mut(lead.class);
             clock.now = clock.now.max(first);
         }
@@ -208,7 +237,8 @@ impl<T> Queue<T> {
         let lane = lanes.get_mut(lead.class);
         let picked = form(lane.values().map(self.batch_tokens), budget);
         let taken = take(lane, &picked);
-        turn.patience = budget.saturating_mul(PATIENCE);
+        turn.budget = budget;
+        self.clocks.get_mut(Class::Batch).credit = budget.saturating_mul(CREDIT) as u64;
         turn.overtaken = if lead.class == Class::Interactive && lead.batch_waits {
             taken.iter().map(self.tokens).fold(turn.overtaken, usize::saturating_add)
         } else {
@@ -246,9 +276,12 @@ impl<T> Queue<T> {
         self.models.clear();
     }
 
-    /// The first place of each model for which something waits.
-    fn fronts(&self, class: Class) -> impl Iterator<Item = (QueuePlace, &Arc<str>)> {
-        self.models.iter().filter_map(move |(model, lanes)| Some((*lanes.get(class).first_key_value()?.0, model)))
+    /// The first entry of each model for which something waits, and its place.
+    fn fronts(&self, class: Class) -> impl Iterator<Item = (QueuePlace, &Arc<str>, &T)> {
+        self.models.iter().filter_map(move |(model, lanes)| {
+            let (place, entry) = lanes.get(class).first_key_value()?;
+            Some((*place, model, entry))
+        })
     }
 
     fn take_back(&mut self, class: Class, entries: &[T]) {

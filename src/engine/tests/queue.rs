@@ -1,7 +1,7 @@
 //! Batch formation as a pure function, and turns that are fair between principals.
 
 use crate::engine::Class;
-use crate::engine::queue::{LOOK_AHEAD, PATIENCE, Queue, Turn, form, halve, leader};
+use crate::engine::queue::{CREDIT, LOOK_AHEAD, PATIENCE, Queue, Turn, form, halve, leader};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 use strum::VariantArray;
@@ -289,17 +289,64 @@ fn what_is_cancelled_is_not_counted() {
 fn a_model_that_does_not_run_holds_the_clock_of_no_other() {
     let (mut queue, runs, silent) = (fair_queue(), "runs".into(), "silent".into());
     queue.push(Class::Batch, &silent, asked_by("first", 10));
-    (0..40).for_each(|_| queue.push(Class::Batch, &runs, asked_by("first", 10)));
+    (0..100).for_each(|_| queue.push(Class::Batch, &runs, asked_by("first", 10)));
     let only_one = |model: &str| model == "runs";
     let mut turn = Turn::new(10);
     let mut next = |queue: &mut Queue<Entry>| {
         let lead = queue.lead(&turn, only_one).unwrap();
         queue.take(&lead, &mut turn, 10, only_one)[0].0.to_string()
     };
-    (0..20).for_each(|_| assert_eq!(next(&mut queue), "first"));
-    // From now on both principals get the same share: the second one is not owed what the first one has had.
-    (0..20).for_each(|_| queue.push(Class::Batch, &runs, asked_by("second", 10)));
+    (0..2 * CREDIT).for_each(|_| assert_eq!(next(&mut queue), "first"));
+    (0..40).for_each(|_| queue.push(Class::Batch, &runs, asked_by("second", 10)));
+    (0..CREDIT).for_each(|_| assert_eq!(next(&mut queue), "second"));
+    // From now on both principals get the same share: the second one is not owed all that the first one has had.
     let names: Vec<String> = (0..10).map(|_| next(&mut queue)).collect();
     let second = names.iter().filter(|name| *name == "second").count();
     assert!((4..=6).contains(&second), "{names:?}");
+}
+
+/// Batches of batch work and of texts that run of 20, where one principal sends texts and another has an audit.
+fn shares(texts_of: &[&str], audit_of: &str) -> (usize, usize) {
+    let (mut queue, mut turn, model) = (fair_queue(), Turn::new(10), "m".into());
+    for _ in 0..100 {
+        texts_of.iter().for_each(|name| queue.push(Class::Interactive, &model, asked_by(name, 10)));
+        queue.push(Class::Batch, &model, asked_by(audit_of, 10));
+    }
+    let mut audits = 0;
+    for _ in 0..20 {
+        let lead = queue.lead(&turn, |_| true).unwrap();
+        audits += usize::from(lead.class == Class::Batch);
+        queue.take(&lead, &mut turn, 10, |_| true);
+    }
+    (audits, 20 - audits)
+}
+
+#[test]
+fn texts_leave_the_audit_of_another_principal_its_share() {
+    assert_eq!(shares(&["a"], "a"), (4, 16));
+    assert_eq!(shares(&["a"], "b"), (10, 10));
+    // Three clients and the audit have a quarter each.
+    assert_eq!(shares(&["a", "c", "d"], "b"), (5, 15));
+    assert_eq!(shares(&["a", "c", "d", "e", "f", "g"], "b"), (4, 16));
+}
+
+#[test]
+fn batch_work_after_a_pause_comes_before_that_of_others() {
+    let (mut queue, mut turn, model) = (fair_queue(), Turn::new(10), "m".into());
+    let mut run = |queue: &mut Queue<Entry>, batches: usize| -> Vec<String> {
+        (0..batches)
+            .map(|_| {
+                let lead = queue.lead(&turn, |_| true).unwrap();
+                queue.take(&lead, &mut turn, 10, |_| true)[0].0.to_string()
+            })
+            .collect()
+    };
+    (0..400).for_each(|_| queue.push(Class::Batch, &model, asked_by("long", 10)));
+    run(&mut queue, 2 * CREDIT);
+    (0..2 * CREDIT).for_each(|_| queue.push(Class::Batch, &model, asked_by("short", 10)));
+    let order = run(&mut queue, 2 * CREDIT);
+    assert!(order[..CREDIT].iter().all(|name| name == "short"), "{order:?}");
+    // From then on each has the same share.
+    let short = order[CREDIT..].iter().filter(|name| *name == "short").count();
+    assert!(short.abs_diff(CREDIT / 2) <= 1, "{order:?}");
 }
