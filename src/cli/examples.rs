@@ -121,4 +121,14 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn every_command_says_what_it_does() {
+        let program = command(&JobKinds::all());
+        let mut seen = std::collections::HashSet::new();
+        for command in program.get_subcommands() {
+            let about = command.get_about().map(ToString::to_string);
+            assert!(about.clone().is_some_and(|about| seen.insert(about)), "{}: {about:?}", command.get_name());
+        }
+    }
 }

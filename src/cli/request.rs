@@ -49,7 +49,12 @@ pub fn with_requests(cli: Command, kinds: &JobKinds) -> Command {
 /// Adds the options of what is printed, where the command has none.
 fn with_report(command: Command) -> Command {
     let has_format = command.get_arguments().any(|argument| argument.get_id() == "format");
-    if has_format { command } else { ReportArgs::augment_args(command) }
+    if has_format {
+        return command;
+    }
+    // Which would take the place of what the command says of itself by what `ReportArgs` says.
+    let about = command.get_about().cloned().unwrap_or_default();
+    ReportArgs::augment_args(command).about(about)
 }
 
 /// An argument that `--request` takes the place of.
