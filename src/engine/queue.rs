@@ -118,8 +118,16 @@ struct Clock {
     now: u64,
     /// How far before `now` the turn of a principal may be that had no work waiting.
     credit: u64,
-    /// When the next entry of each principal has its turn.
-    next: HashMap<Arc<str>, u64>,
+    principals: HashMap<Arc<str>, Turns>,
+}
+
+/// The turns of a principal.
+#[derive(Debug, Default)]
+struct Turns {
+    /// When its next entry has its turn.
+    next: u64,
+    /// Entries that wait.
+    waiting: usize,
 }
 
 impl Clock {
@@ -127,25 +135,41 @@ impl Clock {
         self.now.saturating_sub(self.credit)
     }
 
-    /// Returns the number of principals that have more waiting than one entry.
-    fn busy(&self) -> usize {
-        self.next.values().filter(|next| **next > self.now).count()
+    /// Returns the number of other principals that have something waiting.
+    fn others_waiting(&self, principal: &str) -> usize {
+        self.principals.iter().filter(|(name, turns)| turns.waiting > 0 && &***name != principal).count()
     }
 
-    /// Returns the turn of an entry of `tokens` tokens.
-    fn turn(&mut self, principal: &Arc<str>, tokens: usize) -> u64 {
+    /// Returns the turn of an entry of `tokens` tokens, which waits from now on.
+    fn enter(&mut self, principal: &Arc<str>, tokens: usize) -> u64 {
         let earliest = self.earliest();
-        let next = self.next.entry(Arc::clone(principal)).or_default();
-        let turn = earliest.max(*next);
-        *next = turn.saturating_add(tokens as u64);
+        let turns = self.principals.entry(Arc::clone(principal)).or_default();
+        let turn = earliest.max(turns.next);
+        turns.next = turn.saturating_add(tokens as u64);
+        turns.waiting += 1;
         turn
     }
 
-    /// Takes back what an entry was counted for that was not served.
-    fn take_back(&mut self, principal: &Arc<str>, tokens: usize) {
+    /// Notes that an entry waits again that was taken, and was counted for then.
+    fn enter_again(&mut self, principal: &Arc<str>) {
+        self.principals.entry(Arc::clone(principal)).or_default().waiting += 1;
+    }
+
+    /// Notes that an entry waits no more. A principal without entries that is owed nothing is forgotten.
+    fn leave(&mut self, principal: &str) {
         let earliest = self.earliest();
-        if let Some(next) = self.next.get_mut(principal) {
-            *next = next.saturating_sub(tokens as u64).max(earliest);
+        let Some(turns) = self.principals.get_mut(principal) else { return };
+        turns.waiting = turns.waiting.saturating_sub(1);
+        if turns.waiting == 0 && turns.next <= earliest {
+            self.principals.remove(principal);
+        }
+    }
+
+    /// Takes back what an entry was counted for that was not served.
+    fn take_back(&mut self, principal: &str, tokens: usize) {
+        let earliest = self.earliest();
+        if let Some(turns) = self.principals.get_mut(principal) {
+            turns.next = turns.next.saturating_sub(tokens as u64).max(earliest);
         }
     }
 }
@@ -169,7 +193,7 @@ impl<T> Queue<T> {
     }
 
     pub(super) fn push(&mut self, class: Class, model: &Arc<str>, entry: T) {
-        let turn = self.clocks.get_mut(class).turn((self.principal)(&entry), (self.tokens)(&entry));
+        let turn = self.clocks.get_mut(class).enter((self.principal)(&entry), (self.tokens)(&entry));
         let lanes = self.models.entry(Arc::clone(model)).or_insert_with(|| PerClass::new(|_| Lane::new()));
         lanes.get_mut(class).insert((turn, self.arrivals), entry);
         self.arrivals += 1;
@@ -177,6 +201,7 @@ impl<T> Queue<T> {
 
     /// Puts an entry that was taken and not served before those that were not. What its principal was counted for it stays.
     pub(super) fn put_back(&mut self, class: Class, model: &Arc<str>, entry: T) {
+        self.clocks.get_mut(class).enter_again((self.principal)(&entry));
         let lanes = self.models.entry(Arc::clone(model)).or_insert_with(|| PerClass::new(|_| Lane::new()));
         lanes.get_mut(class).insert((0, self.arrivals), entry);
         self.arrivals += 1;
@@ -192,7 +217,7 @@ impl<T> Queue<T> {
         let (interactive, batch) = (first(Class::Interactive), first(Class::Batch));
         let batch_waits = batch.is_some();
         let budgets = match (interactive, batch) {
-            (Some((_, texts_of)), Some((_, audit_of))) if texts_of != audit_of => self.budgets_past_others(),
+            (Some((_, texts_of)), Some((_, audit_of))) if texts_of != audit_of => self.budgets_past(audit_of),
             _ => PATIENCE,
         };
         let patience = turn.budget.saturating_mul(budgets);
@@ -204,9 +229,9 @@ impl<T> Queue<T> {
         led.map(|(model, _)| Lead { model: Arc::clone(model), class, batch_waits })
     }
 
-    /// Returns the number of batches' worth of interactive tokens that may overtake the batch work of another principal.
-    fn budgets_past_others(&self) -> usize {
-        self.clocks.get(Class::Interactive).busy().clamp(1, PATIENCE)
+    /// Returns the number of batches' worth of interactive tokens of others that may overtake the batch work of a principal.
+    fn budgets_past(&self, principal: &str) -> usize {
+        self.clocks.get(Class::Interactive).others_waiting(principal).clamp(1, PATIENCE)
     }
 
     /// Returns true if enough waits to fill a batch that `lead` leads and that may begin behind another one.
@@ -237,6 +262,8 @@ impl<T> Queue<T> {
         let lane = lanes.get_mut(lead.class);
         let picked = form(lane.values().map(self.batch_tokens), budget);
         let taken = take(lane, &picked);
+        let clock = self.clocks.get_mut(lead.class);
+        taken.iter().for_each(|entry| clock.leave((self.principal)(entry)));
         turn.budget = budget;
         self.clocks.get_mut(Class::Batch).credit = budget.saturating_mul(CREDIT) as u64;
         turn.overtaken = if lead.class == Class::Interactive && lead.batch_waits {
@@ -274,6 +301,7 @@ impl<T> Queue<T> {
 
     pub(super) fn clear(&mut self) {
         self.models.clear();
+        self.clocks = PerClass::new(|_| Clock::default());
     }
 
     /// The first entry of each model for which something waits, and its place.
@@ -286,7 +314,10 @@ impl<T> Queue<T> {
 
     fn take_back(&mut self, class: Class, entries: &[T]) {
         let clock = self.clocks.get_mut(class);
-        entries.iter().for_each(|entry| clock.take_back((self.principal)(entry), (self.tokens)(entry)));
+        for entry in entries {
+            clock.take_back((self.principal)(entry), (self.tokens)(entry));
+            clock.leave((self.principal)(entry));
+        }
     }
 
     fn tidy(&mut self, model: &str) {
