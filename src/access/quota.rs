@@ -161,10 +161,10 @@ impl Quota {
         Ok(())
     }
 
-    /// Begins a change of what the client has in the store, with a check of its limits; `None` if it has none. Others wait until the
-    /// guard is dropped, so that they see what was added.
-    pub async fn begin_storing(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        if self.limits_stored() { Some(self.storing.lock().await) } else { None }
+    /// Begins a change of what the client has in the store. Its others wait until the guard is dropped: they see what was added, and
+    /// one client never has more than one change before those of others in the queue of a database that writes one at a time.
+    pub async fn begin_storing(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.storing.lock().await
     }
 
     /// Returns true if there is a limit of what the client has in the store.

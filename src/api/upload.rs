@@ -71,8 +71,11 @@ pub async fn store_body<E: Display>(
     let quota = Arc::clone(&state.client.quota);
     // It owns the blocks: where the store fails, nobody waits to hand it more.
     let store = async move {
+        let begun = quota.begin_storing().await;
         let mut writer = DatasetWriter::begin(&place, &owner, retain).await?;
+        drop(begun);
         while let Some(block) = encoded_blocks.recv().await {
+            let _storing = quota.begin_storing().await;
             writer.write(&block).await?;
             if quota.limits_stored() {
                 quota.check_stored(StoredUsage { datasets: 0, jobs: 0, ..place.usage(&owner).await? })?;
@@ -87,18 +90,17 @@ pub async fn store_body<E: Display>(
     let mut writer = stored?;
     let encoded = encoded.map_err(|fault| problem(fault, over.load(Ordering::Relaxed).then_some(limit)))?;
     state.check_key()?;
+    let (store, quota) = (state.jobs.store(), &state.client.quota);
+    let _storing = quota.begin_storing().await;
     if let Some(rest) = &encoded.rest {
         writer.write(rest).await.map_err(Problem::from)?;
     }
-    let (store, quota) = (state.jobs.store(), &state.client.quota);
-    let storing = quota.begin_storing().await;
     // The same again takes no room.
-    if storing.is_some() && store.dataset_key(state.client.name(), &encoded.id).await?.is_none() {
+    if quota.limits_stored() && store.dataset_key(state.client.name(), &encoded.id).await?.is_none() {
         let StoredUsage { bytes, datasets, .. } = store.usage(state.client.name()).await?;
         quota.check_stored(StoredUsage { bytes, datasets: datasets + 1, jobs: 0 })?;
     }
     writer.complete(Some(&encoded.id), &encoded.totals).await?;
-    drop(storing);
     Ok(encoded)
 }
 

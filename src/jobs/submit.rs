@@ -35,7 +35,7 @@ impl<K: JobKind> Jobs<K> {
         }
         self.check_room().await?;
         let storing = quota.begin_storing().await;
-        if storing.is_some() {
+        if quota.limits_stored() {
             let StoredUsage { bytes, datasets, jobs } = store.usage(self.client().name()).await?;
             let more = if matches!(job.samples, SubmittedSamples::Inline(_)) { totals.text_bytes } else { 0 };
             quota.check_stored(StoredUsage { bytes: bytes.saturating_add(more), datasets, jobs: jobs + 1 })?;
