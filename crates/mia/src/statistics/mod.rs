@@ -45,7 +45,7 @@ pub use max_t::{PermutationTest, RankColumn, max_t};
 pub use multiple_testing::{Discoveries, Procedure, discover, holm, minimum_discoveries};
 pub use ngrams::SeparatingNgram;
 pub use profile::{PositionMeans, PositionProfile, PositionRow, PositionRows};
-pub use rates::{false_discoveries_upper, fpr_upper};
+pub use rates::{clopper_pearson, false_discoveries_upper, fpr_upper};
 pub use roc::{LabelledScore, Roc, RocPoint, StatisticsError, TprAtFpr, auroc};
 pub use stratified::{StratifiedAuroc, StratifiedDifference, stratified_auroc, stratified_delong};
 pub use warnings::{AuditSample, Warning, WarningCode, method_warnings, warnings};

@@ -1,0 +1,151 @@
+//! The sections of the report of an audit.
+
+use crate::MethodScores;
+use crate::distributions::histogram;
+use crate::evidence;
+use crate::figures::{counted, left_out, table};
+use crate::generic;
+use crate::methods;
+use crate::numbers::{Format, Part};
+use crate::profile;
+use crate::roc;
+use maud::{Markup, html};
+
+/// Maximum number of works or groups that are listed.
+const MOST_LISTED: usize = 200;
+
+/// Parts that have no section of their own, with the titles of those that they get.
+const OTHERS: [(&str, &str); 6] = [
+    ("decisions", "List of texts at a false discovery rate"),
+    ("dataset_test", "The texts tested beside the known non-members"),
+    ("shared_text", "Text shared with known works"),
+    ("splits", "Tunings"),
+    ("seeds", "Spread over seeds"),
+    ("selected_tokens", "Tokens selected most often"),
+];
+
+/// The sections between the answer and the provenance. `scores` are of the methods that are drawn, the primary one first.
+pub fn sections(report: &Part, scores: &[MethodScores]) -> Markup {
+    html! {
+        (evidence::what_would_change_it(report))
+        (samples(&report.get("samples")))
+        (works(report))
+        (methods::tables(report))
+        @if !scores.is_empty() {
+            h2 { "Scores" }
+            (roc::curves(scores))
+            @for scores in scores.iter().take(1) { (histogram(scores)) }
+        }
+        (evidence::comparability(report))
+        (groups(report))
+        @for (name, title) in OTHERS { (generic::section(title, &report.get(name))) }
+        (profile::profile(report))
+        (evidence::limits(report))
+        (annex(report))
+    }
+}
+
+fn samples(samples: &Part) -> Markup {
+    let exclusions = samples.get("exclusions");
+    html! {
+        h2 { "Samples" }
+        p {
+            (counted(&samples.get("total"), "text")) ": " (counted(&samples.get("members"), "member")) ", "
+            (counted(&samples.get("non_members"), "non-member")) ", in " (counted(&samples.get("clusters"), "cluster"))
+            " of equal or nearly equal texts or of one document, the largest of "
+            (counted(&samples.get("largest_cluster"), "text")) "."
+        }
+        @if exclusions.elements().is_empty() { p { "No score is missing." } } @else {
+            p { "Missing scores:" }
+            (generic::content(&exclusions, 3))
+        }
+    }
+}
+
+fn works(report: &Part) -> Markup {
+    let works = report.get("works").elements();
+    let shown = &works[..works.len().min(MOST_LISTED)];
+    let row = |work: &Part| {
+        let document = work.get("document");
+        vec![
+            html! { @match document.value.as_str() { Some(name) => (name), None => (document.value.to_string()) } },
+            work.get("passages").show(Format::Count),
+            work.get("score").show(Format::Decimals),
+            work.get("known_above").show(Format::Count),
+            work.get("p_value").show(Format::PValue),
+            work.get("p_value_adjusted").show(Format::PValue),
+            html! { @if work.get("listed").value == true { "yes" } @else { "no" } },
+        ]
+    };
+    html! {
+        @if !shown.is_empty() {
+            h2 { "Works" }
+            p {
+                "Each work is ranked among the known works of the calibration, which the model cannot have seen. The p-value is the share of \
+                 these and itself that score at least as high; the adjusted one is for the number of works tested."
+            }
+            (table(
+                &["work", "passages", "score", "known works above", "p", "adjusted p", "on the list"],
+                &shown.iter().map(row).collect::<Vec<_>>(),
+            ))
+            (left_out(works.len(), shown.len(), "works"))
+        }
+    }
+}
+
+fn groups(report: &Part) -> Markup {
+    let groups = report.get("groups").elements();
+    let shown = &groups[..groups.len().min(MOST_LISTED)];
+    html! {
+        @if !shown.is_empty() {
+            h2 { "Groups" }
+            @for group in shown {
+                h3 { (group.get("group").text()) }
+                p {
+                    (counted(&group.get("total"), "text")) ": " (counted(&group.get("members"), "member")) ", "
+                    (counted(&group.get("non_members"), "non-member")) "."
+                }
+                (methods::separations(&group.get("methods").elements()))
+            }
+            (left_out(groups.len(), shown.len(), "groups"))
+        }
+    }
+}
+
+/// What was not run: the attacks that the European Data Protection Board names in paragraph 55 of its Opinion 28/2024, and what this
+/// audit could have had and did without.
+fn annex(report: &Part) -> Markup {
+    let verdict = report.get("verdict");
+    let has = |path: &[&str]| !report.path(path).is_absent();
+    let is_planned = report.path(&["plan", "planned"]).value == true;
+    let attacks = [
+        ("membership inference", "run: this report"),
+        ("attribute inference", "not run"),
+        ("exfiltration", "not run"),
+        ("regurgitation of training data", "not run here; a memorization report tests it"),
+        ("model inversion", "not run"),
+        ("reconstruction", "not run"),
+    ];
+    let parts = [
+        ("a plan that fixes methods, primary and control before anything is scored", is_planned),
+        ("a control model that was not trained on the texts", has(&["verdict", "control"])),
+        ("labels", report.path(&["samples", "members"]).number() > Some(0.0)),
+        ("known non-members as a calibration", has(&["provenance", "calibration_digest"])),
+        ("a draw of the owner's own, which alone makes evidence", verdict.get("design").text() == "randomised"),
+        ("replicates of a bootstrap", has_bootstrap(report)),
+    ];
+    let row = |name: &str, state: &str| vec![html! { (name) }, html! { (state) }];
+    html! {
+        h2 { "Annex: what was run and what was not" }
+        p {
+            "Opinion 28/2024 of the European Data Protection Board, paragraph 55, names attacks that tests of a model should cover. An audit \
+             of membership is one of them:"
+        }
+        (table(&["attack", "state"], &attacks.map(|(name, state)| row(name, state))))
+        (table(&["part of an audit", "in this one"], &parts.map(|(name, has)| row(name, if has { "yes" } else { "no" }))))
+    }
+}
+
+fn has_bootstrap(report: &Part) -> bool {
+    report.get("methods").elements().iter().any(|method| !method.get("bootstrap").is_absent())
+}

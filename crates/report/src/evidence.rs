@@ -1,0 +1,187 @@
+//! The question, the answer and what would change it: sections made of the verdict.
+
+use crate::chart::{Axis, IntervalRow, intervals};
+use crate::figures::{code, counted, figure, list, sentence, table};
+use crate::numbers::{Format, Part};
+use maud::{Markup, html};
+
+/// The question that the report answers, and the answer with its design.
+pub fn answer(report: &Part, model: &Part) -> Markup {
+    let verdict = report.get("verdict");
+    let lists = verdict.get("lists");
+    html! {
+        @if verdict.is_absent() {
+            p class="answer" {
+                "There is no verdict: the texts are compared with nothing. It takes labels, or a calibration of texts like them that the \
+                 model cannot have seen."
+            }
+        } @else {
+            p class="question" {
+                "Do the texts of “" (lists.element(0).text()) "” score higher under the model " (code(model)) " than those of “"
+                (lists.element(1).text()) "”, by more than chance and the differences between the texts explain?"
+            }
+            p class="answer" { (sentence(verdict.get("sentence").text())) }
+            p { strong { "Design: " (verdict.get("design").text()) ". " } (design(verdict.get("design").text())) }
+        }
+    }
+}
+
+/// What a design can show.
+fn design(name: &str) -> &'static str {
+    match name {
+        "randomised" => {
+            "Chance decided which list a text is in, by the owner's own draw. If the model was not trained on the published texts, the \
+             first list scores higher by chance alone, and the probability of that is known."
+        }
+        "extraction" => {
+            "The model was given the beginning of passages, and what it completes is compared with what follows in the text, beside a \
+             control text."
+        }
+        _ => {
+            "Somebody collected the lists. A difference of scores can come from training, or from any other difference between the \
+             lists; the comparison below shows what was looked for, and it cannot exclude what was not. Such a design never is evidence \
+             of training by itself."
+        }
+    }
+}
+
+/// How large the effect is beside what else could explain it.
+pub fn what_would_change_it(report: &Part) -> Markup {
+    let verdict = report.get("verdict");
+    let (effect, lists) = (verdict.get("effect"), verdict.get("comparability"));
+    if effect.is_absent() {
+        return Markup::default();
+    }
+    let control = verdict.get("control");
+    let interval = |part: &Part| Some([part.element(0).number()?, part.element(1).number()?]);
+    let mut rows = vec![(
+        "found, 99 % interval",
+        effect.get("auroc"),
+        interval(&effect.get("interval")),
+        effect.get("interval").show_interval(Format::Decimals),
+    )];
+    if !control.is_absent() {
+        rows.push(("under the control", control.get("auroc"), None, html! { "–" }));
+    }
+    if !lists.is_absent() {
+        let upper = lists.get("upper_bound");
+        let up_to = lists.get("auroc").number().zip(upper.number()).map(|(point, upper)| [point, upper]);
+        rows.push((
+            "from the texts alone, upper 95 %",
+            lists.get("auroc"),
+            up_to,
+            html! { "up to " (upper.show(Format::Decimals)) },
+        ));
+    }
+    let least = verdict.get("could_have_found");
+    if !least.is_absent() {
+        rows.push(("smallest that could be found", least, None, html! { "–" }));
+    }
+    let drawn: Vec<IntervalRow> = rows
+        .iter()
+        .map(|(name, value, interval, _)| IntervalRow {
+            name: (*name).to_owned(),
+            value: value.number(),
+            interval: *interval,
+        })
+        .collect();
+    let drawing = intervals(
+        "AUROC beside what else could explain it",
+        "Areas under the ROC curve; the table has the numbers",
+        &Axis::shares("AUROC; chance is 0.5"),
+        0.5,
+        &drawn,
+    );
+    let cells: Vec<Vec<Markup>> = rows
+        .iter()
+        .map(|(name, value, _, interval)| vec![html! { (name) }, value.show(Format::Decimals), interval.clone()])
+        .collect();
+    let caption = "The AUROC that was found, that of the same texts under the control model, that of a classifier which knows the texts \
+                   alone, and the smallest that lists of this size would have shown with a power of 80 %.";
+    html! {
+        h2 { "What would change the answer" }
+        p {
+            "The null hypothesis: " (verdict.get("hypothesis").text()) ". The level is " (verdict.get("level").show(Format::Decimals))
+            ", one-sided"
+            @if !verdict.get("p_value").is_absent() { "; p = " (verdict.get("p_value").show(Format::PValue)) }
+            ". " (counted(&verdict.get("clusters").element(0), "cluster")) " are compared with "
+            (verdict.get("clusters").element(1).show(Format::Count)) "."
+        }
+        @if !lists.is_absent() {
+            p {
+                "With 99 % confidence the AUROC is at least " (effect.get("lower_bound").show(Format::Decimals)) ". A classifier that knows "
+                "the texts alone reaches " (lists.get("auroc").show(Format::Decimals)) ", with 95 % confidence at most "
+                (lists.get("upper_bound").show(Format::Decimals)) ". A difference between the lists that none of its measures sees, and that \
+                raises the AUROC to the first of these numbers by itself, would explain the result without any training on the texts."
+            }
+        }
+        (figure(&drawing, caption, &[], &table(&["", "AUROC", "interval or bound"], &cells)))
+    }
+}
+
+/// What tells the lists apart without the model.
+pub fn comparability(report: &Part) -> Markup {
+    let lists = report.path(&["verdict", "comparability"]);
+    let blind = report.get("blind");
+    if lists.is_absent() && blind.is_absent() {
+        return Markup::default();
+    }
+    let row = |measure: &Part| {
+        let separating = measure.get("separating").elements();
+        let ngrams: Vec<&str> = separating.iter().map(|ngram| ngram.get("ngram").text()).collect();
+        vec![
+            html! { (measure.get("measure").text().replace('_', " ")) },
+            measure.get("auroc").show(Format::Decimals),
+            html! { (ngrams.join(" · ")) },
+        ]
+    };
+    let measures: Vec<Vec<Markup>> = lists.get("measures").elements().iter().map(row).collect();
+    let words = blind.get("words");
+    html! {
+        h2 { "Comparability of the lists" }
+        @if !lists.is_absent() {
+            p {
+                "The lists are " strong { (lists.get("state").text().replace('_', " ")) } ": the upper 95 % bound of the classifier's AUROC is "
+                (lists.get("upper_bound").show(Format::Decimals)) ", and lists are comparable up to half and a margin of "
+                (lists.get("margin").show(Format::Decimals)) "."
+            }
+            (table(&["measure", "AUROC", "what separates"], &measures))
+        }
+        @if !words.is_absent() {
+            p {
+                "By their words alone, members and non-members are told apart with an AUROC of " (words.get("auroc").show(Format::Decimals))
+                " (p = " (words.get("p_value").show(Format::PValue)) ")."
+            }
+        }
+        @let lengths = blind.get("lengths");
+        @if !lengths.is_absent() {
+            p {
+                "AUROC of the number of scored tokens: " (lengths.get("scored_tokens").show(Format::Decimals))
+                "; of the bytes over those that zlib makes of them: " (lengths.get("bytes_per_zlib_byte").show(Format::Decimals)) "."
+            }
+        }
+    }
+}
+
+/// Assumptions of the test, and warnings of the report.
+pub fn limits(report: &Part) -> Markup {
+    let assumptions = report.path(&["verdict", "assumptions"]);
+    let warnings = report.get("warnings").elements();
+    html! {
+        h2 { "Assumptions and limits" }
+        @if !assumptions.is_absent() {
+            p { "The verdict takes for granted:" }
+            (list(&assumptions))
+        }
+        @if warnings.is_empty() {
+            p { "The report has no warning." }
+        } @else {
+            p { "Warnings:" }
+            ul { @for warning in &warnings { li { code { (warning.get("code").text()) } " " (sentence(warning.get("detail").text())) } } }
+        }
+        p {
+            "No number here is the probability that a text was in the training data. A result that is not above chance does not show that \
+             the texts were not in it."
+        }
+    }
+}
