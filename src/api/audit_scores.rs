@@ -2,6 +2,7 @@
 //! compressed away from the threads that serve connections.
 
 use super::accept::{CSV, CSV_UTF8, NDJSON, preferred, takes_gzip};
+use super::jobs::DRAWN_BYTES;
 use super::problem::Problem;
 use super::sample_line::{LEADING, SampleLine, TRAILING, column_name};
 use super::state::ApiState;
@@ -9,6 +10,7 @@ use crate::audits::{AuditError, ScoreHeader, ScoreReader, ScoredRow, StoredScore
 use crate::datasets::ExtraColumns;
 use crate::table::{ColumnKind, ParquetWriter, ResultRow, Table, text};
 use crate::wire::inert;
+use ::report::{MethodScores, drawn_methods};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -85,6 +87,27 @@ pub async fn respond(state: &ApiState, scores: StoredScores, headers: &HeaderMap
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     Ok(response)
+}
+
+/// Reads the scores of the methods that the page of a report draws.
+pub async fn drawn(state: &ApiState, scores: StoredScores, report: &Value) -> Result<Vec<MethodScores>, Problem> {
+    let place =
+        |label: &str| scores.header.listed().find(|(_, column)| &*column.method.label == label).map(|(place, _)| place);
+    let (places, mut drawn): (Vec<usize>, Vec<MethodScores>) =
+        drawn_methods(report).into_iter().filter_map(|label| Some((place(&label)?, MethodScores::new(label)))).unzip();
+    let bytes = DRAWN_BYTES * (scores.header.rows * places.len()) as u64;
+    state.memory.grow_to(bytes + LINES_MEMORY)?;
+    let mut reader = ScoreReader::new(scores);
+    while let Some(rows) = reader.next_rows().await? {
+        for row in &rows {
+            for (place, method) in places.iter().zip(&mut drawn) {
+                if let Some(score) = row.scores.scores[*place] {
+                    method.add(row.scores.member, score);
+                }
+            }
+        }
+    }
+    Ok(drawn)
 }
 
 /// The formats by their media types.

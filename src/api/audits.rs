@@ -15,6 +15,7 @@ use crate::datasets::{SampleBlocks, SubmittedSamples};
 use crate::jobs::Submission;
 use crate::scorer::{Plan, ScorerError};
 use crate::store::DatasetRow;
+use ::report::MethodScores;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use futures::TryStreamExt;
@@ -24,6 +25,7 @@ use serde_json::Value;
 use std::pin::pin;
 use std::time::Duration;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 /// Time that a submission waits to find out whether its methods fit the models.
 const FIT_TIME: Duration = Duration::from_secs(2);
@@ -131,6 +133,13 @@ impl JobResource for AuditKind {
             fields.retain(|name, _| ["done", "total", "forecast"].contains(&&**name));
         }
         progress
+    }
+
+    async fn drawn_scores(state: &ApiState, id: Uuid, report: &Value) -> Result<Vec<MethodScores>, Problem> {
+        match state.jobs.kind::<Self>()?.scores(id).await? {
+            Some(scores) => audit_scores::drawn(state, scores, report).await,
+            None => Ok(Vec::new()),
+        }
     }
 
     fn details(subject: AuditSubject, _: Option<&str>) -> Result<AuditDetails, Problem> {

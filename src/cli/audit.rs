@@ -9,7 +9,7 @@ use super::report_format::ReportArgs;
 use super::run_folder::RunFolder;
 use super::runtime::interrupted;
 use super::scoring_args::{self, ScoringArgs, variant};
-use super::{audit_scores, audit_table, plan_file};
+use super::{audit_scores, audit_table, plan_file, report};
 use crate::audits::{
     self, AuditFailure, AuditMetrics, AuditOptions, AuditOutcome, AuditPlan, AverageOver, RunEvent, TuningProgress,
     with_default_primary,
@@ -62,6 +62,9 @@ pub struct AuditArgs {
     /// it: as CSV or Parquet if the name ends in `.csv` or `.parquet`, and as NDJSON if it ends in `.ndjson` or `.jsonl`.
     #[arg(long, value_name = "FILE", help_heading = "Output", value_parser = result_file())]
     scores: Option<PathBuf>,
+    /// Write the report to this file as a page of HTML that needs nothing beside it.
+    #[arg(long = "report", value_name = "FILE", help_heading = "Output")]
+    page: Option<PathBuf>,
     #[command(flatten)]
     scoring: ScoringArgs,
 }
@@ -84,7 +87,7 @@ impl AuditGoal<'_> {
 
 /// Audits a file, to this end.
 pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) -> Result<()> {
-    if let Some(target) = &args.scores {
+    for target in args.scores.iter().chain(&args.page) {
         // A place that cannot be written is found now rather than after hours.
         drop(NewFile::create(target).with_context(|| format!("cannot write {}", target.display()))?);
     }
@@ -182,15 +185,18 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
         goal.folder().inspect(|folder| folder.log(&message));
         bail!(message);
     };
-    let AuditOutcome { report, results } = outcome.map_err(explained)?;
-    let json = serde_json::to_value(&report)?;
+    let AuditOutcome { report: audit, results } = outcome.map_err(explained)?;
+    let json = serde_json::to_value(&audit)?;
     args.report.print(&json, |json, width| audit_table::render(json, &scores_of_results(&results), width))?;
     // Last: where the file cannot be written, the report is there all the same.
     if let Some(target) = &args.scores {
-        audit_scores::write(target, &report, &results, &others)?;
+        audit_scores::write(target, &audit, &results, &others)?;
+    }
+    if let Some(target) = &args.page {
+        report::write(target, &report::audit_page(&json, &results, &report::own_arguments()))?;
     }
     if let Some(folder) = goal.folder() {
-        folder.complete(&report, &json, &results, &others)?;
+        folder.complete(&audit, &json, &results, &others)?;
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use super::examples::examples;
 use super::run_folder::RunFolder;
 use super::runtime::block_on;
 use super::{
-    audit, canary, count_tokens, dataset, finetune, key, membership_test, memorization, methods, record, request,
-    score, serve, store, texts,
+    audit, canary, count_tokens, dataset, finetune, key, membership_test, memorization, methods, record, report,
+    request, score, serve, store, texts,
 };
 use crate::api::{self, JobKinds};
 use crate::samples;
@@ -63,6 +63,8 @@ enum Command {
     Key(key::KeyArgs),
     /// Check the access record of a service.
     Record(record::RecordArgs),
+    /// Make a page of HTML of a report: one file that needs nothing beside it.
+    Report(report::ReportPageArgs),
     /// Check, save and restore the store of a service.
     Store(store::StoreArgs),
     /// Print the OpenAPI document.
@@ -76,7 +78,7 @@ enum Command {
 struct AuditCommandArgs {
     #[command(flatten)]
     audit: audit::AuditArgs,
-    /// Keep everything in this folder, which is new or empty: request.json, report.json, scores.ndjson, methods.csv and log.txt. An
+    /// Keep everything in this folder, which is new or empty: request.json, report.json, report.html, scores.ndjson, methods.csv and log.txt. An
     /// audit that is interrupted goes on with `--resume`.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
@@ -194,6 +196,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Canary(args) => block_on(canary::run(args, config)),
         Command::Key(args) => key::run(args, config),
         Command::Record(args) => record::run(args),
+        Command::Report(args) => report::run(&args),
         Command::Store(args) => store::run(&args, config),
         Command::ParquetRows { file } => Ok(samples::print_parquet_rows(&file)?),
         Command::Openapi => {

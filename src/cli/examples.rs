@@ -78,6 +78,11 @@ pub fn examples(command: &str) -> Option<&'static str> {
   pdr-audit record verify access-20261122T101500.123456Z.ndjson access.ndjson
   pdr-audit record verify access.ndjson | tail -n 1"
         }
+        "report" => {
+            "  pdr-audit report run/report.json --output report.html
+  pdr-audit report audit.json --scores scores.ndjson --output report.html
+  pdr-audit report memorization.json > memorization.html"
+        }
         "store" => {
             "  pdr-audit store check --config pdr-audit.toml
   pdr-audit store backup pdr-audit.backup --config pdr-audit.toml

@@ -1,5 +1,5 @@
 //! The command line: `serve` (the default), `score`, `audit`, `plan`, `test`, `canary`, `dataset`, `texts`, `count-tokens`, `finetune`,
-//! `memorization`, `methods`, `key`, `store`, `openapi`.
+//! `memorization`, `methods`, `report`, `key`, `record`, `store`, `openapi`.
 //! Results go to stdout, all else to stderr.
 
 mod audit;
@@ -28,6 +28,7 @@ mod partial;
 mod plan_file;
 mod progress;
 mod record;
+mod report;
 mod report_format;
 mod request;
 mod run_folder;

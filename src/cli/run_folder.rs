@@ -6,6 +6,7 @@
 
 use super::audit_scores;
 use super::export;
+use super::report;
 use crate::audits::{AuditPlan, AuditReport, AuditResults};
 use crate::new_file::NewFile;
 use crate::samples::Fields;
@@ -23,6 +24,7 @@ const REQUEST: &str = "request.json";
 const REPORT: &str = "report.json";
 const SCORES: &str = "scores.ndjson";
 const METHODS: &str = "methods.csv";
+const PAGE: &str = "report.html";
 const LOG: &str = "log.txt";
 const STATISTICS: &str = "statistics";
 
@@ -147,16 +149,12 @@ impl RunFolder {
     ///
     /// # Errors
     /// Where a file cannot be written.
-    pub fn complete(
-        &self,
-        report: &AuditReport,
-        json: &Value,
-        results: &AuditResults,
-        others: &[Fields],
-    ) -> Result<()> {
-        audit_scores::write(&self.path.join(SCORES), report, results, others)?;
+    pub fn complete(&self, audit: &AuditReport, json: &Value, results: &AuditResults, others: &[Fields]) -> Result<()> {
+        audit_scores::write(&self.path.join(SCORES), audit, results, others)?;
         let rows = || Ok(json["methods"].as_array().into_iter().flatten().map(|method| Ok(method_row(method))));
         export::write(&self.path.join(METHODS), &[], rows)?;
+        let arguments = self.before.as_ref().map_or_else(report::own_arguments, |before| before.arguments.clone());
+        report::write(&self.path.join(PAGE), &report::audit_page(json, results, &arguments))?;
         self.write_json(REPORT, json)?;
         self.log("the audit has ended");
         match fs::remove_dir_all(self.statistics()) {

@@ -48,6 +48,7 @@ mod ownership;
 mod paper;
 mod plans;
 mod pool;
+mod reports;
 mod score;
 mod served;
 mod shares;

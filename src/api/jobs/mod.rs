@@ -2,10 +2,12 @@
 
 pub mod events;
 mod operations;
+mod report;
 pub mod request;
 mod routes;
 mod view;
 
+pub use report::DRAWN_BYTES;
 pub use routes::{JobId, JobKinds, RegisteredKind};
 
 use super::conversations::{self, SampleOrChat, problem_of_model};
@@ -15,6 +17,7 @@ use crate::finetunes::AdapterShelf;
 use crate::jobs::{JobKind, JobSnapshot, JobSubject, Subject, Submission};
 use crate::scorer::Scorer;
 use crate::store::DatasetRow;
+use ::report::MethodScores;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -107,6 +110,15 @@ pub trait JobResource: JobKind + Sized {
     /// The progress of a job as JSON.
     fn progress(job: &JobSnapshot<Subject<Self>>) -> Value {
         progress(job, job.note.as_deref())
+    }
+
+    /// The scores that the page of a report draws; none of most kinds.
+    fn drawn_scores(
+        _state: &ApiState,
+        _id: Uuid,
+        _report: &Value,
+    ) -> impl Future<Output = Result<Vec<MethodScores>, Problem>> + Send {
+        async { Ok(Vec::new()) }
     }
 
     /// The details of a job; `report` is absent in lists and until the job has succeeded.

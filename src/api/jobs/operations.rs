@@ -1,7 +1,7 @@
 //! The operations of a kind of job in the OpenAPI document.
 
-use super::JobResource;
 use super::view::JobState;
+use super::{JobResource, report};
 use crate::api::problem::responses::{ListProblems, LookProblems, StateProblems, SubmitProblems};
 use crate::store::JobStatus;
 use serde_json::Value;
@@ -33,7 +33,8 @@ pub fn document<K: JobResource>() -> OpenApi {
             item().operation(HttpMethod::Get, get::<K>()).operation(HttpMethod::Delete, deletion::<K>()).build(),
         )
         .path(format!("{jobs}/{{id}}/cancel"), PathItem::new(HttpMethod::Post, cancellation::<K>()))
-        .path(format!("{jobs}/{{id}}/events"), PathItem::new(HttpMethod::Get, events::<K>()));
+        .path(format!("{jobs}/{{id}}/events"), PathItem::new(HttpMethod::Get, events::<K>()))
+        .path(format!("{jobs}/{{id}}/report"), PathItem::new(HttpMethod::Get, report_of_one::<K>()));
     let components = ComponentsBuilder::new().schemas_from_iter(schemas::<K>()).build();
     OpenApiBuilder::new().paths(paths).components(Some(components)).build()
 }
@@ -123,15 +124,42 @@ fn events<K: JobResource>() -> Operation {
         .build()
 }
 
+fn report_of_one<K: JobResource>() -> Operation {
+    let noun = K::NAME;
+    let json: RefOr<Schema> = match K::DOCUMENT.has_results {
+        true => Ref::from_schema_name(K::Report::name()).into(),
+        false => ObjectBuilder::new().into(),
+    };
+    let report = ResponseBuilder::new()
+        .description(format!("The report of the {noun}"))
+        .content(report::HTML, ContentBuilder::new().schema(Some(text())).build())
+        .content(report::JSON, ContentBuilder::new().schema(Some(json)).build());
+    let formats = format!("`{}` or `{}`", report::HTML, report::JSON);
+    let id = format!("get_{}_report", K::DOCUMENT.operation);
+    on_one::<K>(&id, format!("Get the report of {}.", with_article(noun)))
+        .description(Some(
+            "As a page of HTML that needs nothing beside it, which is what a client without a preference gets, or as the JSON that the \
+             page is made of. Each number on the page is a `data` element with the JSON pointer to it as `data-at`.",
+        ))
+        .parameter(optional_header("Accept", formats, report::JSON))
+        .responses(responses::<StateProblems>().response("200", report).build())
+        .build()
+}
+
 /// An operation on one job; its id is in the path.
 fn of_one<K: JobResource>(verb: &str, summary: String) -> OperationBuilder {
+    on_one::<K>(&format!("{verb}_{}", K::DOCUMENT.operation), summary)
+}
+
+/// The same under an operation id of its own.
+fn on_one<K: JobResource>(operation_id: &str, summary: String) -> OperationBuilder {
     let id = ParameterBuilder::new()
         .name("id")
         .parameter_in(ParameterIn::Path)
         .required(Required::True)
         .description(Some(format!("Id of the {}", K::NAME)))
         .schema(Some(text()));
-    operation::<K>(&format!("{verb}_{}", K::DOCUMENT.operation), summary).parameter(id)
+    operation::<K>(operation_id, summary).parameter(id)
 }
 
 fn operation<K: JobResource>(id: &str, summary: String) -> OperationBuilder {

@@ -2,7 +2,7 @@
 
 use super::operations::document;
 use super::view::{JobView, list_view};
-use super::{JobBody, JobContext, JobDocument, JobResource, events, request};
+use super::{JobBody, JobContext, JobDocument, JobResource, events, report, request};
 use crate::api::extract::JsonBody;
 use crate::api::middleware::Arrival;
 use crate::api::problem::Problem;
@@ -80,6 +80,7 @@ fn job_routes<K: JobResource>() -> OpenApiRouter<RouterState> {
         .route(&format!("{jobs}/{{id}}"), routing::get(get::<K>).delete(delete::<K>))
         .route(&format!("{jobs}/{{id}}/cancel"), routing::post(cancel::<K>))
         .route(&format!("{jobs}/{{id}}/events"), routing::get(follow::<K>))
+        .route(&format!("{jobs}/{{id}}/report"), routing::get(report::get::<K>))
 }
 
 /// The id of a job of one kind in a path.
