@@ -103,7 +103,8 @@ fn main() -> Result<()> {
         layers.push((name, Layer::new(name, &options)?));
     }
     let serves = layers.iter().any(|(_, layer)| matches!(layer, Layer::Service(_)));
-    let service = serves.then(|| runtime.block_on(Service::start(&options.model, &options.texts, options.dtype, &options.device)));
+    let service = serves
+        .then(|| runtime.block_on(Service::start(&options.model, &options.texts, options.dtype, &options.device)));
     let service = service.transpose()?;
     for round in 0..=options.rounds {
         for (name, layer) in &layers {
