@@ -28,13 +28,13 @@ impl<K: JobKind> Jobs<K> {
         let weight = job.request.weight(&totals)?;
         let subject = K::Request::subject(&job, &totals);
         let key = idempotency_key(&job, &subject)?;
+        let storing = quota.begin_storing().await;
         if let Some(key) = &key
             && let Some(known) = store.submitted_under(self.client().name(), &key.key).await?
         {
             return self.repeated(key, &known).await;
         }
         self.check_room().await?;
-        let storing = quota.begin_storing().await;
         if quota.limits_stored() {
             let StoredUsage { bytes, datasets, jobs } = store.usage(self.client().name()).await?;
             let more = if matches!(job.samples, SubmittedSamples::Inline(_)) { totals.text_bytes } else { 0 };

@@ -20,4 +20,5 @@ mod requests;
 mod rig;
 mod scheduling;
 mod script;
+mod turns;
 mod unavailable;

@@ -1,0 +1,170 @@
+//! Turns that are fair between principals.
+
+use crate::engine::Class;
+use crate::engine::queue::{CREDIT, Queue, Turn};
+use std::sync::Arc;
+
+/// A principal, and its number of tokens.
+type Entry = (Arc<str>, usize);
+
+fn fair_queue() -> Queue<Entry> {
+    Queue::new(|entry| entry.1, |entry| entry.1, |entry| &entry.0)
+}
+
+fn asked_by(name: &str, tokens: usize) -> Entry {
+    (name.into(), tokens)
+}
+
+/// Takes batches of `budget` tokens until nothing waits, and returns the principals in the order in which they ran.
+fn order(queue: &mut Queue<Entry>, budget: usize) -> Vec<String> {
+    let (mut turn, mut order) = (Turn::new(budget), Vec::new());
+    while let Some(lead) = queue.lead(&turn, |_| true) {
+        let taken = queue.take(&lead, &mut turn, budget, |_| true);
+        order.extend(taken.into_iter().map(|(name, _)| name.to_string()));
+    }
+    order
+}
+
+#[test]
+fn who_asks_for_little_does_not_wait_for_who_has_asked_for_much() {
+    let (mut queue, model) = (fair_queue(), "m".into());
+    (0..100).for_each(|_| queue.push(Class::Interactive, &model, asked_by("bulk", 10)));
+    queue.push(Class::Interactive, &model, asked_by("small", 10));
+    let order = order(&mut queue, 10);
+    assert_eq!(order.len(), 101);
+    assert_eq!(order.iter().position(|name| name == "small"), Some(1));
+}
+
+#[test]
+fn principals_get_the_same_share_of_tokens_whatever_the_length_of_their_texts() {
+    let (mut queue, model) = (fair_queue(), "m".into());
+    (0..100).for_each(|_| queue.push(Class::Interactive, &model, asked_by("long", 40)));
+    (0..400).for_each(|_| queue.push(Class::Interactive, &model, asked_by("short", 10)));
+    let order = order(&mut queue, 10);
+    let (mut long, mut short) = (0_i64, 0_i64);
+    for name in order {
+        if name == "long" {
+            long += 40
+        } else {
+            short += 10
+        }
+        assert!((long - short).abs() <= 40, "{long} and {short}");
+    }
+    assert_eq!((long, short), (4_000, 4_000));
+}
+
+#[test]
+fn nobody_saves_up_a_share() {
+    let (mut queue, model) = (fair_queue(), "m".into());
+    // One principal is served alone for a while; another that comes later does not overtake all that comes after.
+    (0..50).for_each(|_| queue.push(Class::Interactive, &model, asked_by("early", 10)));
+    assert_eq!(order(&mut queue, 10).len(), 50);
+    for _ in 0..10 {
+        queue.push(Class::Interactive, &model, asked_by("late", 10));
+        queue.push(Class::Interactive, &model, asked_by("early", 10));
+    }
+    let order = order(&mut queue, 10);
+    let early = order.iter().take(10).filter(|name| *name == "early").count();
+    assert!((4..=6).contains(&early), "{order:?}");
+}
+
+#[test]
+fn without_names_the_order_is_that_of_arrival() {
+    let (mut queue, model) = (fair_queue(), "m".into());
+    (1..=20).for_each(|tokens| queue.push(Class::Interactive, &model, asked_by("", tokens)));
+    let (mut turn, mut taken) = (Turn::new(1), Vec::new());
+    while let Some(lead) = queue.lead(&turn, |_| true) {
+        taken.extend(queue.take(&lead, &mut turn, 1, |_| true).into_iter().map(|entry| entry.1));
+    }
+    assert!(taken.is_sorted(), "{taken:?}");
+}
+
+#[test]
+fn work_on_another_model_makes_nobody_wait_longer() {
+    let (mut queue, busy, idle) = (fair_queue(), "busy".into(), "idle".into());
+    (0..100).for_each(|_| queue.push(Class::Interactive, &busy, asked_by("bulk", 10)));
+    // The turn of this one is after all of those, and a device that serves no other model takes it now.
+    queue.push(Class::Interactive, &idle, asked_by("bulk", 10));
+    let mut turn = Turn::new(10);
+    let lead = queue.lead(&turn, |model| model == "idle").unwrap();
+    assert_eq!(queue.take(&lead, &mut turn, 10, |_| true).len(), 1);
+    queue.push(Class::Interactive, &busy, asked_by("small", 10));
+    assert_eq!(order(&mut queue, 10).iter().position(|name| name == "small"), Some(1));
+}
+
+#[test]
+fn what_is_cancelled_is_not_counted() {
+    let (mut queue, model) = (fair_queue(), "m".into());
+    queue.push(Class::Interactive, &model, asked_by("other", 10));
+    (0..100).for_each(|_| queue.push(Class::Interactive, &model, asked_by("cancels", 10)));
+    assert_eq!(queue.extract(Class::Interactive, "m", |entry| &*entry.0 == "cancels").len(), 100);
+    (0..20).for_each(|_| queue.push(Class::Interactive, &model, asked_by("other", 10)));
+    queue.push(Class::Interactive, &model, asked_by("cancels", 10));
+    assert!(order(&mut queue, 10).iter().position(|name| name == "cancels").unwrap() <= 1);
+}
+
+#[test]
+fn a_model_that_does_not_run_holds_the_clock_of_no_other() {
+    let (mut queue, runs, silent) = (fair_queue(), "runs".into(), "silent".into());
+    queue.push(Class::Batch, &silent, asked_by("first", 10));
+    (0..100).for_each(|_| queue.push(Class::Batch, &runs, asked_by("first", 10)));
+    let only_one = |model: &str| model == "runs";
+    let mut turn = Turn::new(10);
+    let mut next = |queue: &mut Queue<Entry>| {
+        let lead = queue.lead(&turn, only_one).unwrap();
+        queue.take(&lead, &mut turn, 10, only_one)[0].0.to_string()
+    };
+    (0..2 * CREDIT).for_each(|_| assert_eq!(next(&mut queue), "first"));
+    (0..40).for_each(|_| queue.push(Class::Batch, &runs, asked_by("second", 10)));
+    (0..CREDIT).for_each(|_| assert_eq!(next(&mut queue), "second"));
+    // From now on both principals get the same share: the second one is not owed all that the first one has had.
+    let names: Vec<String> = (0..10).map(|_| next(&mut queue)).collect();
+    let second = names.iter().filter(|name| *name == "second").count();
+    assert!((4..=6).contains(&second), "{names:?}");
+}
+
+/// Batches of batch work and of texts that run of 20, where one principal sends texts and another has an audit.
+fn shares(texts_of: &[&str], audit_of: &str) -> (usize, usize) {
+    let (mut queue, mut turn, model) = (fair_queue(), Turn::new(10), "m".into());
+    for _ in 0..100 {
+        texts_of.iter().for_each(|name| queue.push(Class::Interactive, &model, asked_by(name, 10)));
+        queue.push(Class::Batch, &model, asked_by(audit_of, 10));
+    }
+    let mut audits = 0;
+    for _ in 0..20 {
+        let lead = queue.lead(&turn, |_| true).unwrap();
+        audits += usize::from(lead.class == Class::Batch);
+        queue.take(&lead, &mut turn, 10, |_| true);
+    }
+    (audits, 20 - audits)
+}
+
+#[test]
+fn texts_leave_the_audit_of_another_principal_its_share() {
+    assert_eq!(shares(&["a"], "a"), (4, 16));
+    assert_eq!(shares(&["a"], "b"), (10, 10));
+    // Three clients and the audit have a quarter each.
+    assert_eq!(shares(&["a", "c", "d"], "b"), (5, 15));
+    assert_eq!(shares(&["a", "c", "d", "e", "f", "g"], "b"), (4, 16));
+}
+
+#[test]
+fn batch_work_after_a_pause_comes_before_that_of_others() {
+    let (mut queue, mut turn, model) = (fair_queue(), Turn::new(10), "m".into());
+    let mut run = |queue: &mut Queue<Entry>, batches: usize| -> Vec<String> {
+        (0..batches)
+            .map(|_| {
+                let lead = queue.lead(&turn, |_| true).unwrap();
+                queue.take(&lead, &mut turn, 10, |_| true)[0].0.to_string()
+            })
+            .collect()
+    };
+    (0..400).for_each(|_| queue.push(Class::Batch, &model, asked_by("long", 10)));
+    run(&mut queue, 2 * CREDIT);
+    (0..2 * CREDIT).for_each(|_| queue.push(Class::Batch, &model, asked_by("short", 10)));
+    let order = run(&mut queue, 2 * CREDIT);
+    assert!(order[..CREDIT].iter().all(|name| name == "short"), "{order:?}");
+    // From then on each has the same share.
+    let short = order[CREDIT..].iter().filter(|name| *name == "short").count();
+    assert!(short.abs_diff(CREDIT / 2) <= 1, "{order:?}");
+}
