@@ -1,14 +1,18 @@
 //! `/v1/audits/{id}/compare/{other}`: how two audits differ on the samples that both have.
 
+use super::accept::preferred;
 use super::extract::PathNames;
 use super::jobs::JobId;
+use super::page::{self, HTML, JSON};
 use super::problem::responses::StateProblems;
 use super::problem::{Kind, Problem};
 use super::state::{ApiState, ClientState};
 use crate::audits::{AuditError, AuditKind, LoadedScores, MethodDifference, PairedSamples, audit_difference};
 use crate::pool::ModelInfo;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use mia::statistics::Bootstrap;
+use pages::{Page, Provenance};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
@@ -56,13 +60,26 @@ pub struct PairedCounts {
     path = "/v1/audits/{id}/compare/{other}",
     operation_id = "compare_audits",
     tag = "audits",
-    params(("id" = String, Path, description = "Id of audit a"), ("other" = String, Path, description = "Id of audit b")),
-    responses((status = 200, description = "Differences of b from a", body = AuditComparison), StateProblems)
+    params(
+        ("id" = String, Path, description = "Id of audit a"),
+        ("other" = String, Path, description = "Id of audit b"),
+        ("Accept" = Option<String>, Header, description = "`application/json` or `text/html`, a page of the same", example = "text/html")
+    ),
+    responses(
+        (status = 200, description = "Differences of b from a", content(
+            (AuditComparison = "application/json"),
+            (String = "text/html")
+        )),
+        StateProblems
+    )
 )]
 pub async fn compare(
     ClientState(state): ClientState,
     PathNames((a, b)): PathNames<(String, String)>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let is_page = preferred(&headers, [(JSON, false), (HTML, true)]);
+    let is_page = is_page.ok_or_else(|| Problem::not_acceptable(&[JSON, HTML]))?;
     let ids = [JobId::<AuditKind>::parse(&a)?.0, JobId::<AuditKind>::parse(&b)?.0];
     // Fails only where the semaphore is closed, which it never is.
     let _place = COMPARISONS.acquire().await.map_err(Problem::internal)?;
@@ -82,7 +99,13 @@ pub async fn compare(
             methods,
         }
     };
-    state.json(state.scorer.workers().run_behind(compared).await?).await
+    let comparison = state.scorer.workers().run_behind(compared).await?;
+    if !is_page {
+        return state.json(comparison).await;
+    }
+    let report = serde_json::to_value(comparison).map_err(Problem::internal)?;
+    let page = Page { kind: "comparison", report: &report, scores: &[], provenance: &Provenance::default() };
+    Ok(page::answer(page.html()))
 }
 
 /// All scores of an audit that has succeeded.

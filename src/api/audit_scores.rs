@@ -2,7 +2,6 @@
 //! compressed away from the threads that serve connections.
 
 use super::accept::{CSV, CSV_UTF8, NDJSON, preferred, takes_gzip};
-use super::jobs::DRAWN_BYTES;
 use super::problem::Problem;
 use super::sample_line::{LEADING, SampleLine, TRAILING, column_name};
 use super::state::ApiState;
@@ -10,13 +9,13 @@ use crate::audits::{AuditError, ScoreHeader, ScoreReader, ScoredRow, StoredScore
 use crate::datasets::ExtraColumns;
 use crate::table::{ColumnKind, ParquetWriter, ResultRow, Table, text};
 use crate::wire::inert;
-use ::report::{MethodScores, drawn_methods};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::stream;
+use pages::{BYTES_PER_SCORE, MethodScores, drawn_methods};
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -95,7 +94,7 @@ pub async fn drawn(state: &ApiState, scores: StoredScores, report: &Value) -> Re
         |label: &str| scores.header.listed().find(|(_, column)| &*column.method.label == label).map(|(place, _)| place);
     let (places, mut drawn): (Vec<usize>, Vec<MethodScores>) =
         drawn_methods(report).into_iter().filter_map(|label| Some((place(&label)?, MethodScores::new(label)))).unzip();
-    let bytes = DRAWN_BYTES * (scores.header.rows * places.len()) as u64;
+    let bytes = BYTES_PER_SCORE * (scores.header.rows * places.len()) as u64;
     state.memory.grow_to(bytes + LINES_MEMORY)?;
     let mut reader = ScoreReader::new(scores);
     while let Some(rows) = reader.next_rows().await? {

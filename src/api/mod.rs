@@ -34,6 +34,7 @@ mod memorization_map;
 mod middleware;
 mod model_view;
 mod models;
+mod page;
 mod plain_schemas;
 mod plans;
 mod problem;

@@ -1,11 +1,10 @@
 //! `pdr-audit report`: the JSON of a report in, a page out.
 
-use super::run_folder::RunRequest;
 use crate::audits::AuditResults;
 use crate::new_file::NewFile;
-use ::report::{MethodScores, Page, Provenance, drawn_methods};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use pages::{MethodScores, Page, Provenance, drawn_methods};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write, stdout};
@@ -69,8 +68,9 @@ fn kind(report: &Value) -> Option<&'static str> {
 /// The command of the run whose folder has the report, if it has one.
 fn command_beside(report: &Path) -> Option<String> {
     let content = std::fs::read(report.with_file_name("request.json")).ok()?;
-    let request: RunRequest = serde_json::from_slice(&content).ok()?;
-    Some(command(&request.arguments))
+    let request: Value = serde_json::from_slice(&content).ok()?;
+    let arguments = request["arguments"].as_array()?.iter().map(|argument| argument.as_str().map(str::to_owned));
+    Some(command(&arguments.collect::<Option<Vec<String>>>()?))
 }
 
 fn command(arguments: &[String]) -> String {

@@ -27,7 +27,7 @@ fn assert_numbers(page: &str, report: &Value) -> usize {
 fn samples() -> Vec<Value> {
     let text =
         |n: usize| format!("Sample {n}: the brass clock struck {} in Fallowfield, and then again at {n}.", n * 7);
-    let group = |n: usize| if n % 3 == 0 { HOSTILE } else { "others" };
+    let group = |n: usize| if n.is_multiple_of(3) { HOSTILE } else { "others" };
     (0..60).map(|n| json!({ "text": text(n), "label": n % 2, "id": HOSTILE, "group": group(n) })).collect()
 }
 
@@ -55,6 +55,11 @@ async fn an_audit_has_a_page_with_the_numbers_of_its_report() {
     assert!(report(&app, &path, "image/png").await.problem(406)["detail"].as_str().unwrap().contains("text/html"));
     report(&app, "/v1/audits/01994b5e-6f0a-7d1c-9d0b-3f2d1c0b9a87", "*/*").await.problem(404);
     report(&app, &path.replace("audits", "tests"), "*/*").await.problem(404);
+    let comparison = format!("{path}/compare/{}", audit["id"].as_str().unwrap());
+    let json = app.get(&comparison).await.ok();
+    let page = send(app.request(Method::GET, &comparison).header("accept", "text/html")).await;
+    assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+    assert!(assert_numbers(page.text(), &json) > 5, "{}", page.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]

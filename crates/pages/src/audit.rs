@@ -9,6 +9,7 @@ use crate::methods;
 use crate::numbers::{Format, Part};
 use crate::profile;
 use crate::roc;
+use crate::sweeps::sweeps;
 use maud::{Markup, html};
 
 /// Maximum number of works or groups that are listed.
@@ -36,6 +37,7 @@ pub fn sections(report: &Part, scores: &[MethodScores]) -> Markup {
             (roc::curves(scores))
             @for scores in scores.iter().take(1) { (histogram(scores)) }
         }
+        (sweeps(report))
         (evidence::comparability(report))
         (groups(report))
         @for (name, title) in OTHERS { (generic::section(title, &report.get(name))) }

@@ -213,6 +213,42 @@ pub fn intervals(title: &str, description: &str, axis: &Axis, reference: f64, ro
     )
 }
 
+/// Cells of equal width, each of a height.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strip {
+    pub heights: Vec<usize>,
+    /// Height of a cell that is full.
+    pub highest: usize,
+}
+
+/// Height of a strip, in the units of all drawings.
+const STRIP: f64 = 30.0;
+
+/// Draws a strip: one bar for each run of cells of the same height.
+pub fn strip(title: &str, strip: &Strip) -> Markup {
+    let width = WIDTH / strip.heights.len().max(1) as f64;
+    let mut bars: Vec<(usize, usize, usize)> = Vec::new();
+    for (cell, &height) in strip.heights.iter().enumerate() {
+        match bars.last_mut() {
+            Some((_, to, of_bar)) if *of_bar == height => *to = cell + 1,
+            _ => bars.push((cell, cell + 1, height)),
+        }
+    }
+    frame(
+        title,
+        "A bar for each part, as high as what is completed there",
+        STRIP,
+        &html! {
+            rect class="track" x="0" y="0" width=(WIDTH) height=(STRIP) {}
+            @for (from, to, height) in bars.into_iter().filter(|bar| bar.2 > 0) {
+                @let height = STRIP * height as f64 / strip.highest as f64;
+                rect class="cell" x=(shown(from as f64 * width)) y=(shown(STRIP - height))
+                    width=(shown((to - from) as f64 * width)) height=(shown(height)) {}
+            }
+        },
+    )
+}
+
 /// A figure's drawing with what is said of it to those who do not see it.
 fn frame(title: &str, description: &str, height: f64, content: &Markup) -> Markup {
     html! {

@@ -115,7 +115,7 @@ pub fn what_would_change_it(report: &Part) -> Markup {
                 raises the AUROC to the first of these numbers by itself, would explain the result without any training on the texts."
             }
         }
-        (figure(&drawing, caption, &[], &table(&["", "AUROC", "interval or bound"], &cells)))
+        (figure(&drawing, caption, &[], &table(&["number", "AUROC", "interval or bound"], &cells)))
     }
 }
 

@@ -18,8 +18,8 @@ pub fn figure(drawing: &Markup, caption: &str, series: &[String], table: &Markup
                     }
                 }
             }
-            figcaption { (caption) }
             details { summary { "The figure as a table" } (table) }
+            figcaption { (caption) }
         }
     }
 }
@@ -27,7 +27,7 @@ pub fn figure(drawing: &Markup, caption: &str, series: &[String], table: &Markup
 /// A table with a row of headers, the first column of each row being its header too.
 pub fn table(headers: &[&str], rows: &[Vec<Markup>]) -> Markup {
     html! {
-        div class="wide" { table class=[(rows.len() <= MOST_TOGETHER).then_some("short")] {
+        div class="wide" role="group" aria-label=(headers.join(", ")) tabindex="0" { table class=[(rows.len() <= MOST_TOGETHER).then_some("short")] {
             thead { tr { @for header in headers { th scope="col" { (header) } } } }
             tbody {
                 @for row in rows {

@@ -11,11 +11,13 @@ mod distributions;
 mod evidence;
 mod figures;
 mod generic;
+mod memorization;
 mod methods;
 mod numbers;
 mod page;
 mod profile;
 mod roc;
+mod sweeps;
 
 pub use page::{Page, Provenance};
 
@@ -51,6 +53,9 @@ impl MethodScores {
         }
     }
 }
+
+/// Maximum memory that a score takes while a page is made, in bytes: sorted with its label, as a tie and as a point of the curve.
+pub const BYTES_PER_SCORE: u64 = 128;
 
 /// Maximum number of methods whose curves are drawn.
 const MOST_DRAWN: usize = 4;

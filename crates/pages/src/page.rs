@@ -4,6 +4,7 @@ use crate::MethodScores;
 use crate::audit;
 use crate::evidence;
 use crate::generic;
+use crate::memorization;
 use crate::numbers::Part;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value;
@@ -57,28 +58,17 @@ impl Page<'_> {
                     main {
                         h1 { (title) }
                         @if is_audit || !report.get("verdict").is_absent() { (evidence::answer(&report, &model)) }
-                        @if is_audit { (audit::sections(&report, self.scores)) } @else { (self.others(&report)) }
+                        @match self.kind {
+                            "audit" => (audit::sections(&report, self.scores)),
+                            "memorization" => (memorization::sections(&report)),
+                            _ => (others(&report)),
+                        }
                         (self.origin(&report))
                     }
                 }
             }
         };
         page.into_string()
-    }
-
-    /// The sections of a report that is not of an audit.
-    fn others(&self, report: &Part) -> Markup {
-        let has_verdict = !report.get("verdict").is_absent();
-        let names = report.value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-        let own = ["verdict", "provenance", "model", "warnings", "methods"];
-        html! {
-            @if has_verdict { (evidence::what_would_change_it(report)) (evidence::comparability(report)) }
-            @for name in names.filter(|name| !own.contains(name)) {
-                (generic::section(&capitalised(&name.replace('_', " ")), &report.get(name)))
-            }
-            (generic::section("Methods", &report.get("methods")))
-            @if has_verdict || !report.get("warnings").is_absent() { (evidence::limits(report)) }
-        }
     }
 
     fn origin(&self, report: &Part) -> Markup {
@@ -102,9 +92,25 @@ impl Page<'_> {
     }
 }
 
+/// The sections of a report that has none of its own kind.
+fn others(report: &Part) -> Markup {
+    let has_verdict = !report.get("verdict").is_absent();
+    let names = report.value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    let own = ["verdict", "provenance", "model", "warnings", "methods"];
+    html! {
+        @if has_verdict { (evidence::what_would_change_it(report)) (evidence::comparability(report)) }
+        @for name in names.filter(|name| !own.contains(name)) {
+            (generic::section(&capitalised(&name.replace('_', " ")), &report.get(name)))
+        }
+        (generic::section("Methods", &report.get("methods")))
+        @if has_verdict || !report.get("warnings").is_absent() { (evidence::limits(report)) }
+    }
+}
+
 /// The id of the model asked about, wherever the report has it.
 fn model<'a>(report: &Part<'a>) -> Part<'a> {
-    let places: [&[&str]; 4] = [&["provenance", "model"], &["verdict", "model", "id"], &["model", "id"], &["model"]];
+    let places: [&[&str]; 5] =
+        [&["provenance", "model"], &["verdict", "model", "id"], &["model", "id"], &["model"], &["a", "model", "id"]];
     let found = places.into_iter().map(|path| report.path(path)).find(|part| part.value.is_string());
     found.unwrap_or_else(|| report.get("model"))
 }
@@ -144,7 +150,9 @@ mod tests {
 
     fn page(report: &Value) -> String {
         let mut scores = MethodScores::new("m");
-        [(true, 1.0), (true, 0.2), (false, 0.1), (false, 0.4)].map(|(member, score)| scores.add(Some(member), score));
+        for (member, score) in [(true, 1.0), (true, 0.2), (false, 0.1), (false, 0.4)] {
+            scores.add(Some(member), score);
+        }
         let provenance = Provenance { command: Some("pdr-audit audit '<b>'".to_owned()), ..Provenance::default() };
         Page { kind: "audit", report, scores: &[scores], provenance: &provenance }.html()
     }

@@ -7,7 +7,6 @@ pub mod request;
 mod routes;
 mod view;
 
-pub use report::DRAWN_BYTES;
 pub use routes::{JobId, JobKinds, RegisteredKind};
 
 use super::conversations::{self, SampleOrChat, problem_of_model};
@@ -17,7 +16,7 @@ use crate::finetunes::AdapterShelf;
 use crate::jobs::{JobKind, JobSnapshot, JobSubject, Subject, Submission};
 use crate::scorer::Scorer;
 use crate::store::DatasetRow;
-use ::report::MethodScores;
+use pages::MethodScores;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};

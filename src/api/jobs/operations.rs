@@ -1,7 +1,8 @@
 //! The operations of a kind of job in the OpenAPI document.
 
+use super::JobResource;
 use super::view::JobState;
-use super::{JobResource, report};
+use crate::api::page;
 use crate::api::problem::responses::{ListProblems, LookProblems, StateProblems, SubmitProblems};
 use crate::store::JobStatus;
 use serde_json::Value;
@@ -132,16 +133,16 @@ fn report_of_one<K: JobResource>() -> Operation {
     };
     let report = ResponseBuilder::new()
         .description(format!("The report of the {noun}"))
-        .content(report::HTML, ContentBuilder::new().schema(Some(text())).build())
-        .content(report::JSON, ContentBuilder::new().schema(Some(json)).build());
-    let formats = format!("`{}` or `{}`", report::HTML, report::JSON);
+        .content(page::HTML, ContentBuilder::new().schema(Some(text())).build())
+        .content(page::JSON, ContentBuilder::new().schema(Some(json)).build());
+    let formats = format!("`{}` or `{}`", page::HTML, page::JSON);
     let id = format!("get_{}_report", K::DOCUMENT.operation);
     on_one::<K>(&id, format!("Get the report of {}.", with_article(noun)))
         .description(Some(
             "As a page of HTML that needs nothing beside it, which is what a client without a preference gets, or as the JSON that the \
              page is made of. Each number on the page is a `data` element with the JSON pointer to it as `data-at`.",
         ))
-        .parameter(optional_header("Accept", formats, report::JSON))
+        .parameter(optional_header("Accept", formats, page::JSON))
         .responses(responses::<StateProblems>().response("200", report).build())
         .build()
 }

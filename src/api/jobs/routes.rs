@@ -80,7 +80,7 @@ fn job_routes<K: JobResource>() -> OpenApiRouter<RouterState> {
         .route(&format!("{jobs}/{{id}}"), routing::get(get::<K>).delete(delete::<K>))
         .route(&format!("{jobs}/{{id}}/cancel"), routing::post(cancel::<K>))
         .route(&format!("{jobs}/{{id}}/events"), routing::get(follow::<K>))
-        .route(&format!("{jobs}/{{id}}/report"), routing::get(report::get::<K>))
+        .route(&format!("{jobs}/{{id}}/report"), routing::get(report_of_one::<K>))
 }
 
 /// The id of a job of one kind in a path.
@@ -164,6 +164,14 @@ async fn follow<K: JobResource>(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     events::follow(&state, &state.jobs.kind::<K>()?, id, &headers).await
+}
+
+async fn report_of_one<K: JobResource>(
+    ClientState(state): ClientState,
+    JobId(id, _): JobId<K>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    report::respond::<K>(&state, id, &headers).await
 }
 
 /// The job with its report, where there is one.

@@ -1,0 +1,25 @@
+//! Reports as pages of HTML: their media type, and the headers that they are sent with.
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+
+pub const HTML: &str = "text/html";
+pub const JSON: &str = "application/json";
+
+/// The media type of a page as it is sent.
+const HTML_UTF8: &str = "text/html; charset=utf-8";
+
+/// A page runs nothing and loads nothing, whatever a text in it tries.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+
+/// The answer that a page is.
+pub fn answer(page: String) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HTML_UTF8),
+        (header::VARY, "accept"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, page).into_response()
+}
