@@ -652,6 +652,9 @@ class Report(Rows):
                         lp, entropy = (math.fsum(values) / len(column) for values in zip(*column))
                         for field, value in (("count", len(column)), ("mean_lp", lp), ("mean_entropy", entropy)):
                             self.check([*path, at, name, field], value)
+                        if len(column) > 1:
+                            error = math.sqrt(math.fsum((value - lp) ** 2 for value, _ in column) / (len(column) - 1) / len(column))
+                            self.check([*path, at, name, "standard_error_lp"], error)
 
         profile(["position_profile"], self.report.get("position_profile", []), range(len(scored)))
         for place, group in enumerate(self.report.get("groups", [])):

@@ -84,7 +84,8 @@ fn works(report: &Part) -> Markup {
             h2 { "Works" }
             p {
                 "Each work is ranked among the known works of the calibration, which the model cannot have seen. The p-value is the share of \
-                 these and itself that score at least as high; the adjusted one is for the number of works tested."
+                 these and itself that score at least as high; the adjusted one is for the number of works tested. It means something only where the \
+                 known works are like those tested, which the comparability below speaks of."
             }
             (table(
                 &["work", "passages", "score", "known works above", "p", "adjusted p", "on the list"],

@@ -96,8 +96,11 @@ pub fn what_would_change_it(report: &Part) -> Markup {
         .iter()
         .map(|(name, value, _, interval)| vec![html! { (name) }, value.show(Format::Decimals), interval.clone()])
         .collect();
-    let caption = "The AUROC that was found, that of the same texts under the control model, that of a classifier which knows the texts \
-                   alone, and the smallest that lists of this size would have shown with a power of 80 %.";
+    let names: Vec<&str> = rows.iter().map(|(name, ..)| *name).collect();
+    let caption = format!(
+        "AUROC: {}. “From the texts alone” is a classifier that does not know the model; “could be found” is with a power of 80 %.",
+        names.join("; ")
+    );
     html! {
         h2 { "What would change the answer" }
         p {
@@ -115,7 +118,7 @@ pub fn what_would_change_it(report: &Part) -> Markup {
                 raises the AUROC to the first of these numbers by itself, would explain the result without any training on the texts."
             }
         }
-        (figure(&drawing, caption, &[], &table(&["number", "AUROC", "interval or bound"], &cells)))
+        (figure(&drawing, &caption, &[], &table(&["number", "AUROC", "interval or bound"], &cells)))
     }
 }
 

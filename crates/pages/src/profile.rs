@@ -29,6 +29,15 @@ pub fn profile(report: &Part) -> Markup {
         series,
         points: shown.iter().filter_map(|row| Some((position(row), mean(row, class)?))).collect(),
     };
+    // Two standard errors on either side, where a report has them: earlier versions gave none.
+    let band = |(series, (class, _)): (usize, &(&str, &str))| {
+        let bounds = |row: &Part| {
+            let (mean, error) = (mean(row, class)?, row.path(&[class, "standard_error_lp"]).number()?);
+            Some((position(row), mean - 2.0 * error, mean + 2.0 * error))
+        };
+        Mark::Band { series, points: shown.iter().filter_map(bounds).collect() }
+    };
+    let bands: Vec<Mark> = classes.iter().enumerate().map(band).collect();
     let means = shown.iter().flat_map(|row| classes.iter().filter_map(move |(class, _)| mean(row, class)));
     let chart = Chart {
         title: "Mean log-probability by position".to_owned(),
@@ -39,23 +48,29 @@ pub fn profile(report: &Part) -> Markup {
             shown.iter().filter(|row| classes.iter().any(|(class, _)| mean(row, class).is_some())).map(position),
         ),
         y: Axis::around("mean log-probability", means),
-        marks: classes.iter().enumerate().map(line).collect(),
+        marks: bands.into_iter().chain(classes.iter().enumerate().map(line)).collect(),
     };
     let names: Vec<String> = classes.iter().map(|(_, name)| (*name).to_owned()).collect();
     let mut headers = vec!["position"];
     for (_, name) in &classes {
-        headers.extend([*name, "tokens"]);
+        headers.extend([*name, "standard error", "tokens"]);
     }
     let rows: Vec<Vec<Markup>> = shown
         .iter()
         .map(|row| {
             let cells = classes.iter().flat_map(|(class, _)| {
-                [row.path(&[class, "mean_lp"]).show(Format::Decimals), row.path(&[class, "count"]).show(Format::Count)]
+                let field = |name: &str, format: Format| row.path(&[class, name]).show(format);
+                [
+                    field("mean_lp", Format::Decimals),
+                    field("standard_error_lp", Format::Decimals),
+                    field("count", Format::Count),
+                ]
             });
             std::iter::once(row.get("position").show(Format::Count)).chain(cells).collect()
         })
         .collect();
-    let caption = "Mean log-probability of the tokens at each position. Positional decay supposes that the classes differ more at \
+    let caption = "Mean log-probability of the tokens at each position; the bands are two standard errors on either \
+                   side and take texts as independent. Positional decay supposes that the classes differ more at \
                    early positions than at late ones. Means over fewer than 10 tokens are in the table alone.";
     html! {
         h2 { "Position profile" }

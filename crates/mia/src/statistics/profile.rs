@@ -22,6 +22,9 @@ pub struct PositionProfile {
 struct Sums {
     count: usize,
     lp: f64,
+    /// Running mean and sum of squared deviations of the log-probabilities, by Welford 1962.
+    running_mean: f64,
+    squares: f64,
     /// Tokens with an entropy.
     entropies: usize,
     entropy: f64,
@@ -57,6 +60,9 @@ pub struct PositionMeans {
     pub count: usize,
     /// Mean log-probability of the observed tokens.
     pub mean_lp: f64,
+    /// Standard error of `mean_lp`, of which the texts count as independent; absent for a single token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standard_error_lp: Option<f64>,
     /// Mean entropy of the model's distribution; absent where the model does not give it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_entropy: Option<f64>,
@@ -77,6 +83,9 @@ impl PositionProfile {
             let (lp, entropy) = (token.lp, token.entropy());
             if lp.is_finite() {
                 (sums.count, sums.lp) = (sums.count + 1, sums.lp + lp);
+                let deviation = lp - sums.running_mean;
+                sums.running_mean += deviation / sums.count as f64;
+                sums.squares += deviation * (lp - sums.running_mean);
                 if entropy.is_finite() {
                     (sums.entropies, sums.entropy) = (sums.entropies + 1, sums.entropy + entropy);
                 }
@@ -123,6 +132,7 @@ impl Sums {
         (self.count > 0).then(|| PositionMeans {
             count: self.count,
             mean_lp: self.lp / count,
+            standard_error_lp: (self.count > 1).then(|| (self.squares / (count - 1.0) / count).sqrt()),
             mean_entropy: (self.entropies > 0).then(|| self.entropy / self.entropies as f64),
         })
     }
@@ -136,8 +146,8 @@ mod tests {
         TokenStats { lp, mu: -entropy, var: 1.0, max_lp: -0.5 }
     }
 
-    fn means(count: usize, mean_lp: f64, mean_entropy: f64) -> Option<PositionMeans> {
-        Some(PositionMeans { count, mean_lp, mean_entropy: Some(mean_entropy) })
+    fn means(count: usize, mean_lp: f64, standard_error_lp: Option<f64>, mean_entropy: f64) -> Option<PositionMeans> {
+        Some(PositionMeans { count, mean_lp, standard_error_lp, mean_entropy: Some(mean_entropy) })
     }
 
     #[test]
@@ -149,9 +159,9 @@ mod tests {
         profile.add(Some(false), &[]);
         let row = |position, members, non_members| PositionRow { position, members, non_members, all: None };
         let expected = [
-            row(1, means(2, -1.5, 4.5), means(1, -4.0, 6.0)),
-            row(2, means(1, -2.0, 3.0), means(1, -3.0, 1.0)),
-            row(3, None, means(1, -5.0, 2.0)),
+            row(1, means(2, -1.5, Some(0.5), 4.5), means(1, -4.0, None, 6.0)),
+            row(2, means(1, -2.0, None, 3.0), means(1, -3.0, None, 1.0)),
+            row(3, None, means(1, -5.0, None, 2.0)),
         ];
         assert_eq!(profile.rows(9), PositionRows { rows: expected.to_vec(), left_out: 0 });
         assert_eq!(profile.rows(2), PositionRows { rows: expected[..2].to_vec(), left_out: 1 });
@@ -165,7 +175,7 @@ mod tests {
         profile.add(None, &[token(f64::NAN, 1.0), token(-1.0, 2.0), token(f64::NEG_INFINITY, 3.0)]);
         profile.add(None, &[token(-3.0, 7.0), token(-1.0, f64::INFINITY)]);
         let row = |position, all| PositionRow { position, members: None, non_members: None, all };
-        let expected = [row(1, means(1, -3.0, 7.0)), row(2, means(2, -1.0, 2.0)), row(3, None)];
+        let expected = [row(1, means(1, -3.0, None, 7.0)), row(2, means(2, -1.0, Some(0.0), 2.0)), row(3, None)];
         assert_eq!(profile.rows(9).rows, expected);
         assert_eq!(profile.mean_entropy(), [7.0, 2.0, 0.0]);
     }
