@@ -193,7 +193,8 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
         audit_scores::write(target, &audit, &results, &others)?;
     }
     if let Some(target) = &args.page {
-        report::write(target, &report::audit_page(&json, &results, &report::own_arguments()))?;
+        let (page, _) = report::audit_page(&json, &results, &report::own_arguments());
+        report::write(target, &page)?;
     }
     if let Some(folder) = goal.folder() {
         folder.complete(&audit, &json, &results, &others)?;

@@ -97,8 +97,8 @@ fn read_scores(file: &Path, report: &Value) -> Result<Vec<MethodScores>> {
     Ok(drawn)
 }
 
-/// Makes the page of an audit that a command with these arguments ran.
-pub fn audit_page(report: &Value, results: &AuditResults, arguments: &[String]) -> String {
+/// Makes the page of an audit that a command with these arguments ran, and its figures, each with the name of its file.
+pub fn audit_page(report: &Value, results: &AuditResults, arguments: &[String]) -> (String, Vec<(String, String)>) {
     let place =
         |label: &str| results.listed().find(|(_, column)| &*column.method.label == label).map(|(place, _)| place);
     let scores = |label: String| {
@@ -113,7 +113,8 @@ pub fn audit_page(report: &Value, results: &AuditResults, arguments: &[String]) 
     };
     let scores: Vec<MethodScores> = drawn_methods(report).into_iter().filter_map(scores).collect();
     let provenance = Provenance { command: Some(command(arguments)), ..Provenance::default() };
-    Page { kind: "audit", report, scores: &scores, provenance: &provenance }.html()
+    let page = Page { kind: "audit", report, scores: &scores, provenance: &provenance };
+    (page.html(), page.figures())
 }
 
 /// The arguments of this process.
@@ -121,7 +122,7 @@ pub fn own_arguments() -> Vec<String> {
     std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-/// Writes a page to a file, as a whole or not at all.
+/// Writes a page or a figure to a file, as a whole or not at all.
 pub fn write(target: &Path, page: &str) -> Result<()> {
     let written = NewFile::create(target).and_then(|file| file.write(page.as_bytes()));
     written.with_context(|| format!("cannot write {}", target.display()))

@@ -25,6 +25,7 @@ const REPORT: &str = "report.json";
 const SCORES: &str = "scores.ndjson";
 const METHODS: &str = "methods.csv";
 const PAGE: &str = "report.html";
+const FIGURES: &str = "figures";
 const LOG: &str = "log.txt";
 const STATISTICS: &str = "statistics";
 
@@ -154,7 +155,11 @@ impl RunFolder {
         let rows = || Ok(json["methods"].as_array().into_iter().flatten().map(|method| Ok(method_row(method))));
         export::write(&self.path.join(METHODS), &[], rows)?;
         let arguments = self.before.as_ref().map_or_else(report::own_arguments, |before| before.arguments.clone());
-        report::write(&self.path.join(PAGE), &report::audit_page(json, results, &arguments))?;
+        let (page, figures) = report::audit_page(json, results, &arguments);
+        report::write(&self.path.join(PAGE), &page)?;
+        let folder = self.path.join(FIGURES);
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        figures.iter().try_for_each(|(name, svg)| report::write(&folder.join(name), svg))?;
         self.write_json(REPORT, json)?;
         self.log("the audit has ended");
         match fs::remove_dir_all(self.statistics()) {

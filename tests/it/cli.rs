@@ -655,7 +655,10 @@ fn an_audit_in_a_folder_leaves_its_files_and_is_not_overwritten() {
     let mut names: Vec<String> =
         std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    assert_eq!(names, ["log.txt", "methods.csv", "report.html", "report.json", "request.json", "scores.ndjson"]);
+    assert_eq!(
+        names,
+        ["figures", "log.txt", "methods.csv", "report.html", "report.json", "request.json", "scores.ndjson"]
+    );
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
     let [report, printed]: [Value; 2] =
         [read("report.json").into_bytes(), audit.stdout].map(|json| serde_json::from_slice(&json).unwrap());

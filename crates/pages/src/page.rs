@@ -71,6 +71,25 @@ impl Page<'_> {
         page.into_string()
     }
 
+    /// Returns the figures of the page as SVG files, each with its name, such as `1-roc-linear-scale.svg`. They are cut out of the page, so
+    /// that they are the same.
+    #[must_use]
+    pub fn figures(&self) -> Vec<(String, String)> {
+        let html = self.html();
+        let drawings = html.split("<svg ").skip(1).filter_map(|rest| rest.split_once("</svg>"));
+        let file = |(number, (drawing, _)): (usize, (&str, &str))| {
+            // XML has no other control characters, and no reference to them.
+            let drawing = drawing.replace(|character: char| character.is_control() && character != '\n', "\u{fffd}");
+            let (attributes, content) = drawing.split_once('>')?;
+            let title = content.strip_prefix("<title>")?.split_once("</title>")?.0;
+            let svg = format!(
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" {attributes}><style>text {{ font-family: sans-serif; }}\n{STYLE}</style>{content}</svg>\n"
+            );
+            Some((format!("{}-{}.svg", number + 1, slug(title)), svg))
+        };
+        drawings.enumerate().filter_map(file).collect()
+    }
+
     fn origin(&self, report: &Part) -> Markup {
         let Provenance { job, ended, command } = self.provenance;
         let named = [("job", job), ("ended", ended), ("command", command)];
@@ -113,6 +132,15 @@ fn model<'a>(report: &Part<'a>) -> Part<'a> {
         [&["provenance", "model"], &["verdict", "model", "id"], &["model", "id"], &["model"], &["a", "model", "id"]];
     let found = places.into_iter().map(|path| report.path(path)).find(|part| part.value.is_string());
     found.unwrap_or_else(|| report.get("model"))
+}
+
+/// A title in lower case, with a hyphen for each run of other characters than letters and digits; at most 40 characters.
+fn slug(title: &str) -> String {
+    let title =
+        ["&lt;", "&gt;", "&amp;", "&quot;"].iter().fold(title.to_owned(), |title, escaped| title.replace(escaped, " "));
+    let words = title.split(|character: char| !character.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let slug = words.collect::<Vec<_>>().join("-").to_lowercase();
+    slug.chars().take(40).collect::<String>().trim_end_matches('-').to_owned()
 }
 
 fn capitalised(text: &str) -> String {
@@ -203,6 +231,28 @@ mod tests {
         }
         assert!(html.starts_with("<!DOCTYPE html>"));
         assert!(html.contains("Content-Security-Policy"));
+    }
+
+    #[test]
+    fn figures_are_files_of_their_own() {
+        let report = report("a \u{1} < & b");
+        let mut scores = MethodScores::new("m\u{1}<");
+        [(true, 1.0), (false, 0.1)].into_iter().for_each(|(member, score)| scores.add(Some(member), score));
+        let page = Page { kind: "audit", report: &report, scores: &[scores], provenance: &Provenance::default() };
+        let figures = page.figures();
+        let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
+        let expected = [
+            "1-auroc-beside-what-else-could-explain-it.svg",
+            "2-roc-linear-scale.svg",
+            "3-roc-logarithmic-scale.svg",
+            "4-scores-of-m.svg",
+        ];
+        assert_eq!(names, expected);
+        for (name, svg) in &figures {
+            assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox="), "{name}: {svg}");
+            assert_eq!((svg.matches("<svg").count(), svg.matches("</svg>").count()), (1, 1), "{name}");
+            assert!(!svg.contains('\u{1}'), "{name}: {svg}");
+        }
     }
 
     #[test]

@@ -72,9 +72,11 @@ pub fn profile(report: &Part) -> Markup {
     let caption = "Mean log-probability of the tokens at each position; the bands are two standard errors on either \
                    side and take texts as independent. Positional decay supposes that the classes differ more at \
                    early positions than at late ones. Means over fewer than 10 tokens are in the table alone.";
+    let table = table(&headers, &rows);
+    let is_drawn = shown.iter().any(|row| classes.iter().any(|(class, _)| mean(row, class).is_some()));
     html! {
         h2 { "Position profile" }
-        (figure(&chart.svg(), caption, &names, &table(&headers, &rows)))
+        @if is_drawn { (figure(&chart.svg(), caption, &names, &table)) } @else { (table) }
         (left_out(positions.len(), shown.len(), "positions"))
         (prior_test(&report.get("prior_test")))
     }
