@@ -3,13 +3,18 @@
 use super::key_file::ClientLimits;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::time::error::Elapsed;
 
 /// Usage of a client's limits.
 #[derive(Debug, Default)]
 pub struct Quota {
     usage: Mutex<QuotaUsage>,
     storing: tokio::sync::Mutex<()>,
+    deleting: tokio::sync::Mutex<()>,
 }
+
+/// Maximum time that a request waits for the client's others that change the store.
+const STORING_TIME: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 struct QuotaUsage {
@@ -161,10 +166,18 @@ impl Quota {
         Ok(())
     }
 
-    /// Begins a change of what the client has in the store. Its others wait until the guard is dropped: they see what was added, and
-    /// one client never has more than one change before those of others in the queue of a database that writes one at a time.
-    pub async fn begin_storing(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.storing.lock().await
+    /// Begins an upload's write or a submission. The client's others wait until the guard is dropped: they see what was added, and one
+    /// client never has more than one of them before those of others in the queue of a database that writes one at a time.
+    ///
+    /// # Errors
+    /// [`Elapsed`] if the client's others take longer than ten seconds, as where the database does not answer.
+    pub async fn begin_storing(&self) -> Result<tokio::sync::MutexGuard<'_, ()>, Elapsed> {
+        tokio::time::timeout(STORING_TIME, self.storing.lock()).await
+    }
+
+    /// Begins a deletion, for which the client's other deletions wait, at most ten seconds: a large one may take longer.
+    pub async fn begin_deleting(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        tokio::time::timeout(STORING_TIME, self.deleting.lock()).await.ok()
     }
 
     /// Returns true if there is a limit of what the client has in the store.
@@ -246,6 +259,18 @@ mod tests {
 
     fn per_minute(tokens: u64) -> ClientLimits {
         ClientLimits { tokens_per_minute: Some(tokens), ..ClientLimits::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_of_the_store_come_one_after_another() {
+        let quota = Quota::default();
+        let (storing, deleting) = (quota.begin_storing().await.unwrap(), quota.begin_deleting().await.unwrap());
+        let begun = tokio::time::Instant::now();
+        assert!(quota.begin_storing().await.is_err());
+        assert!(quota.begin_deleting().await.is_none());
+        assert_eq!(begun.elapsed(), 2 * STORING_TIME);
+        drop((storing, deleting));
+        assert!(quota.begin_storing().await.is_ok() && quota.begin_deleting().await.is_some());
     }
 
     #[test]

@@ -270,7 +270,7 @@ pub async fn delete(ClientState(state): ClientState, PathNames(id): PathNames<St
     let key = state.jobs.store().dataset_key(owner, &id).await?.ok_or(DatasetError::Unknown)?;
     // In a task of its own: a client that goes away must not leave one half done.
     let deleting = tokio::spawn(async move {
-        let _storing = state.client.quota.begin_storing().await;
+        let _deleting = state.client.quota.begin_deleting().await;
         let deleted = state.jobs.store().delete_dataset(key).await;
         // A part of it may be gone even if the store fails.
         if !matches!(deleted, Ok(false)) {

@@ -8,6 +8,7 @@ use crate::datasets::{DatasetWriter, EncodedDataset};
 use crate::samples::{
     DatasetFault, DatasetOptions, FileKind, InputFile, NAMED_BY_COMMAND, ReadError, ReadOptions, encode_dataset,
 };
+use crate::store::StoreError;
 use axum::body::{Body, Bytes};
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
@@ -71,11 +72,11 @@ pub async fn store_body<E: Display>(
     let quota = Arc::clone(&state.client.quota);
     // It owns the blocks: where the store fails, nobody waits to hand it more.
     let store = async move {
-        let begun = quota.begin_storing().await;
+        let begun = quota.begin_storing().await.map_err(StoreError::from)?;
         let mut writer = DatasetWriter::begin(&place, &owner, retain).await?;
         drop(begun);
         while let Some(block) = encoded_blocks.recv().await {
-            let _storing = quota.begin_storing().await;
+            let _storing = quota.begin_storing().await.map_err(StoreError::from)?;
             writer.write(&block).await?;
             if quota.limits_stored() {
                 quota.check_stored(StoredUsage { datasets: 0, jobs: 0, ..place.usage(&owner).await? })?;
@@ -91,7 +92,7 @@ pub async fn store_body<E: Display>(
     let encoded = encoded.map_err(|fault| problem(fault, over.load(Ordering::Relaxed).then_some(limit)))?;
     state.check_key()?;
     let (store, quota) = (state.jobs.store(), &state.client.quota);
-    let _storing = quota.begin_storing().await;
+    let _storing = quota.begin_storing().await.map_err(StoreError::from)?;
     if let Some(rest) = &encoded.rest {
         writer.write(rest).await.map_err(Problem::from)?;
     }

@@ -4,8 +4,9 @@
 //! Turns are fair between principals: start-time fair queueing (Goyal, Vin and Cheng 1996). The clock of a class counts tokens: an entry's
 //! turn comes when its principal's earlier entries are through, or now where they are, and the clock goes on to the first turn that
 //! is left. So of principals that have work waiting each gets the same share of tokens, and one that asks for little does not wait
-//! for one that has asked for much. The entries of one principal keep the order of their arrival. A principal whose batch work
-//! comes after a pause has its first [`CREDIT`] budgets before others: a short audit does not take twice its time beside a long one.
+//! for one that has asked for much. The entries of one principal keep the order of their arrival, unless one before them is cancelled. A
+//! principal whose batch work comes after a pause has its first [`CREDIT`] budgets before others: a short audit does not take twice its
+//! time beside a long one.
 //!
 //! A batch is formed by these rules:
 //!
@@ -16,9 +17,10 @@
 //!   long the queue is. A leader above the budget runs alone.
 //! - Interactive leads while any waits, but once it has run [`PATIENCE`] budgets of tokens on a device past waiting batch
 //!   work of the same principal, batch work leads there once. Past another principal's it runs one budget for each principal
-//!   that has interactive work waiting, at most `PATIENCE`: the texts of one client take no more than half of the device from
-//!   the audit of another. So neither class starves, and an interactive sequence waits for at most one batch of the
-//!   other class at a time.
+//!   that has interactive work waiting, at most `PATIENCE`: the texts of one client take about half of the device from
+//!   the audit of another. A batch counts as a quarter of a budget at least, since a small one takes more time a token. So neither
+//!   class starves, and an interactive sequence waits for at most one batch of the other class at a time, or two where one is prepared
+//!   while another runs.
 //!
 //! Lengths matter for the budget alone: a batch is not made of sequences of like length. The kernels here pad nothing, and
 //! candle's operations pad within groups of like length, so that sorting would save a few percent at most and make texts wait.
@@ -33,6 +35,9 @@ pub(super) const LOOK_AHEAD: usize = 256;
 
 /// Number of batches' worth of interactive tokens that may overtake waiting batch work.
 pub(super) const PATIENCE: usize = 4;
+
+/// The part of a budget that a batch counts for at least, one in this many.
+const LEAST_SHARE: usize = 4;
 
 /// Number of batches' worth of tokens that a principal has before others when its batch work comes after a pause.
 pub(super) const CREDIT: usize = 16;
@@ -118,16 +123,8 @@ struct Clock {
     now: u64,
     /// How far before `now` the turn of a principal may be that had no work waiting.
     credit: u64,
-    principals: HashMap<Arc<str>, Turns>,
-}
-
-/// The turns of a principal.
-#[derive(Debug, Default)]
-struct Turns {
-    /// When its next entry has its turn.
-    next: u64,
-    /// Entries that wait.
-    waiting: usize,
+    /// When the next entry of each principal has its turn; one that has no entries and owes nothing is not there.
+    next: HashMap<Arc<str>, u64>,
 }
 
 impl Clock {
@@ -135,41 +132,30 @@ impl Clock {
         self.now.saturating_sub(self.credit)
     }
 
-    /// Returns the number of other principals that have something waiting.
-    fn others_waiting(&self, principal: &str) -> usize {
-        self.principals.iter().filter(|(name, turns)| turns.waiting > 0 && &***name != principal).count()
-    }
-
-    /// Returns the turn of an entry of `tokens` tokens, which waits from now on.
-    fn enter(&mut self, principal: &Arc<str>, tokens: usize) -> u64 {
-        let earliest = self.earliest();
-        let turns = self.principals.entry(Arc::clone(principal)).or_default();
-        let turn = earliest.max(turns.next);
-        turns.next = turn.saturating_add(tokens as u64);
-        turns.waiting += 1;
-        turn
-    }
-
-    /// Notes that an entry waits again that was taken, and was counted for then.
-    fn enter_again(&mut self, principal: &Arc<str>) {
-        self.principals.entry(Arc::clone(principal)).or_default().waiting += 1;
-    }
-
-    /// Notes that an entry waits no more. A principal without entries that is owed nothing is forgotten.
-    fn leave(&mut self, principal: &str) {
-        let earliest = self.earliest();
-        let Some(turns) = self.principals.get_mut(principal) else { return };
-        turns.waiting = turns.waiting.saturating_sub(1);
-        if turns.waiting == 0 && turns.next <= earliest {
-            self.principals.remove(principal);
+    /// Goes on to a turn, and forgets principals that owe nothing.
+    fn advance(&mut self, turn: u64) {
+        if turn > self.now {
+            self.now = turn;
+            let earliest = self.earliest();
+            self.next.retain(|_, next| *next > earliest);
         }
+    }
+
+    /// Returns the turn of an entry of `tokens` tokens that enters a lane whose first turn is `front`. The clock stands at the first turn of
+    /// all lanes: one that another device serves slowly would hold it, and give who comes later all that this lane has had since.
+    fn enter(&mut self, principal: &Arc<str>, tokens: usize, front: u64) -> u64 {
+        let earliest = self.now.max(front).saturating_sub(self.credit);
+        let next = self.next.entry(Arc::clone(principal)).or_default();
+        let turn = earliest.max(*next);
+        *next = turn.saturating_add(tokens as u64);
+        turn
     }
 
     /// Takes back what an entry was counted for that was not served.
     fn take_back(&mut self, principal: &str, tokens: usize) {
         let earliest = self.earliest();
-        if let Some(turns) = self.principals.get_mut(principal) {
-            turns.next = turns.next.saturating_sub(tokens as u64).max(earliest);
+        if let Some(next) = self.next.get_mut(principal) {
+            *next = next.saturating_sub(tokens as u64).max(earliest);
         }
     }
 }
@@ -193,34 +179,37 @@ impl<T> Queue<T> {
     }
 
     pub(super) fn push(&mut self, class: Class, model: &Arc<str>, entry: T) {
-        let turn = self.clocks.get_mut(class).enter((self.principal)(&entry), (self.tokens)(&entry));
         let lanes = self.models.entry(Arc::clone(model)).or_insert_with(|| PerClass::new(|_| Lane::new()));
-        lanes.get_mut(class).insert((turn, self.arrivals), entry);
+        let lane = lanes.get_mut(class);
+        let front = lane.first_key_value().map_or(0, |((turn, _), _)| *turn);
+        let turn = self.clocks.get_mut(class).enter((self.principal)(&entry), (self.tokens)(&entry), front);
+        lane.insert((turn, self.arrivals), entry);
         self.arrivals += 1;
     }
 
     /// Puts an entry that was taken and not served before those that were not. What its principal was counted for it stays.
     pub(super) fn put_back(&mut self, class: Class, model: &Arc<str>, entry: T) {
-        self.clocks.get_mut(class).enter_again((self.principal)(&entry));
         let lanes = self.models.entry(Arc::clone(model)).or_insert_with(|| PerClass::new(|_| Lane::new()));
         lanes.get_mut(class).insert((0, self.arrivals), entry);
         self.arrivals += 1;
     }
 
-    /// Returns the leader of the next batch of a device that may run the models for which `eligible` holds; `None` if nothing
-    /// waits for them.
-    pub(super) fn lead(&self, turn: &Turn, eligible: impl Fn(&str) -> bool) -> Option<Lead> {
-        let first = |class: Class| {
-            let fronts = self.fronts(class).filter(|(_, model, _)| eligible(model));
-            fronts.min_by_key(|(place, ..)| *place).map(|(_, model, entry)| (model, (self.principal)(entry)))
-        };
-        let (interactive, batch) = (first(Class::Interactive), first(Class::Batch));
-        let batch_waits = batch.is_some();
-        let budgets = match (interactive, batch) {
-            (Some((_, texts_of)), Some((_, audit_of))) if texts_of != audit_of => self.budgets_past(audit_of),
+    /// Returns the number of interactive tokens that may run past waiting batch work on a device that may run the models for which
+    /// `eligible` holds.
+    pub(super) fn patience(&self, turn: &Turn, eligible: impl Fn(&str) -> bool) -> usize {
+        let principal = |class: Class| self.first(class, &eligible).map(|(_, entry)| &**(self.principal)(entry));
+        let budgets = match (principal(Class::Interactive), principal(Class::Batch)) {
+            (Some(texts_of), Some(audit_of)) if texts_of != audit_of => self.others_waiting(audit_of, &eligible),
             _ => PATIENCE,
         };
-        let patience = turn.budget.saturating_mul(budgets);
+        turn.budget.saturating_mul(budgets)
+    }
+
+    /// Returns the leader of the next batch of a device that may run the models for which `eligible` holds; `None` if nothing
+    /// waits for them.
+    pub(super) fn lead(&self, turn: &Turn, patience: usize, eligible: impl Fn(&str) -> bool) -> Option<Lead> {
+        let [interactive, batch] = [Class::Interactive, Class::Batch].map(|class| self.first(class, &eligible));
+        let batch_waits = batch.is_some();
         let class = leader(interactive.is_some(), batch_waits, turn.overtaken, patience);
         let led = match class {
             Class::Interactive => interactive,
@@ -229,9 +218,23 @@ impl<T> Queue<T> {
         led.map(|(model, _)| Lead { model: Arc::clone(model), class, batch_waits })
     }
 
-    /// Returns the number of batches' worth of interactive tokens of others that may overtake the batch work of a principal.
-    fn budgets_past(&self, principal: &str) -> usize {
-        self.clocks.get(Class::Interactive).others_waiting(principal).clamp(1, PATIENCE)
+    /// The entry of a class whose turn is first among the models for which `eligible` holds, and its model.
+    fn first(&self, class: Class, eligible: impl Fn(&str) -> bool) -> Option<(&Arc<str>, &T)> {
+        let fronts = self.fronts(class).filter(|(_, model, _)| eligible(model));
+        fronts.min_by_key(|(place, ..)| *place).map(|(_, model, entry)| (model, entry))
+    }
+
+    /// Returns the number of principals but this one that have interactive work among the first of each model, from 1 to [`PATIENCE`].
+    fn others_waiting(&self, principal: &str, eligible: impl Fn(&str) -> bool) -> usize {
+        let lanes =
+            self.models.iter().filter(|(model, _)| eligible(model)).map(|(_, lanes)| lanes.get(Class::Interactive));
+        let mut others: Vec<&str> = Vec::new();
+        for name in lanes.flat_map(|lane| lane.values().take(LOOK_AHEAD)).map(|entry| &**(self.principal)(entry)) {
+            if others.len() < PATIENCE && name != principal && !others.contains(&name) {
+                others.push(name);
+            }
+        }
+        others.len().max(1)
     }
 
     /// Returns true if enough waits to fill a batch that `lead` leads and that may begin behind another one.
@@ -255,19 +258,21 @@ impl<T> Queue<T> {
         // Of all models: where one is served while others wait, the turns of the others are still to come. But not of one that
         // does not run: it would hold the clock for all others.
         if let Some((first, _)) = self.fronts(lead.class).filter(|(_, id, _)| runs(id)).map(|(place, ..)| place).min() {
-            let clock = self.clocks.get_mut(lead.class);
-            clock.now = clock.now.max(first);
+            self.clocks.get_mut(lead.class).advance(first);
         }
         let Some(lanes) = self.models.get_mut(&lead.model) else { return Vec::new() };
         let lane = lanes.get_mut(lead.class);
         let picked = form(lane.values().map(self.batch_tokens), budget);
         let taken = take(lane, &picked);
-        let clock = self.clocks.get_mut(lead.class);
-        taken.iter().for_each(|entry| clock.leave((self.principal)(entry)));
         turn.budget = budget;
-        self.clocks.get_mut(Class::Batch).credit = budget.saturating_mul(CREDIT) as u64;
+        if lead.class == Class::Batch {
+            // That of the smallest budget: devices and models of several share the clock.
+            let (clock, credit) = (self.clocks.get_mut(Class::Batch), budget.saturating_mul(CREDIT) as u64);
+            clock.credit = if clock.credit == 0 { credit } else { clock.credit.min(credit) };
+        }
         turn.overtaken = if lead.class == Class::Interactive && lead.batch_waits {
-            taken.iter().map(self.tokens).fold(turn.overtaken, usize::saturating_add)
+            let tokens = taken.iter().map(self.tokens).fold(0, usize::saturating_add);
+            turn.overtaken.saturating_add(tokens.max(budget / LEAST_SHARE))
         } else {
             0
         };
@@ -314,10 +319,7 @@ impl<T> Queue<T> {
 
     fn take_back(&mut self, class: Class, entries: &[T]) {
         let clock = self.clocks.get_mut(class);
-        for entry in entries {
-            clock.take_back((self.principal)(entry), (self.tokens)(entry));
-            clock.leave((self.principal)(entry));
-        }
+        entries.iter().for_each(|entry| clock.take_back((self.principal)(entry), (self.tokens)(entry)));
     }
 
     fn tidy(&mut self, model: &str) {

@@ -5,7 +5,7 @@ use super::kind::{JobKind, JobRequest, JobSubject, MAX_UNFINISHED, OWNER_SHARE, 
 use super::runner::{JobSnapshot, Jobs};
 use crate::access::{Quota, StoredUsage};
 use crate::datasets::SubmittedSamples;
-use crate::store::{AdapterName, IdempotencyKey, NewJob, Submitted};
+use crate::store::{AdapterName, IdempotencyKey, NewJob, StoreError, Submitted};
 use mia::texts::TextDigest;
 use serde::Serialize;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl<K: JobKind> Jobs<K> {
         let weight = job.request.weight(&totals)?;
         let subject = K::Request::subject(&job, &totals);
         let key = idempotency_key(&job, &subject)?;
-        let storing = quota.begin_storing().await;
+        let storing = quota.begin_storing().await.map_err(StoreError::from)?;
         if let Some(key) = &key
             && let Some(known) = store.submitted_under(self.client().name(), &key.key).await?
         {

@@ -5,6 +5,7 @@ use sqlx::any::AnyRow;
 use sqlx::migrate::MigrateError;
 use std::time::Duration;
 use time::OffsetDateTime;
+use tokio::time::error::Elapsed;
 use uuid::Uuid;
 
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,12 @@ impl StoreError {
             | Self::Refused(_)
             | Self::Failed(_) => false,
         }
+    }
+}
+
+impl From<Elapsed> for StoreError {
+    fn from(_: Elapsed) -> Self {
+        Self::Unavailable("other requests of the client are still writing".to_owned())
     }
 }
 

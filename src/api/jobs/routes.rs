@@ -154,6 +154,7 @@ async fn delete<K: JobResource>(
     ClientState(state): ClientState,
     JobId(id, _): JobId<K>,
 ) -> Result<StatusCode, Problem> {
+    let _deleting = state.client.quota.begin_deleting().await;
     state.jobs.kind::<K>()?.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

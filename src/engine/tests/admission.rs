@@ -1,9 +1,11 @@
 //! Admission: what is refused, with which words, and that a refusal leaves nothing behind.
 
-use super::rig::{Rig, Script, client, eventually, held, ids, latched, settings, work};
+use super::rig::{Rig, Script, answered, audit, client, eventually, held, ids, latched, settings, work};
+use crate::access::Principal;
 use crate::engine::admission::judge_time;
 use crate::engine::record::{Rate, time_for};
 use crate::engine::{Class, EngineError, Refusal};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -100,6 +102,26 @@ async fn a_request_is_admitted_whole_or_not_at_all() {
     batch.wait().await.unwrap();
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=busy}"), 1.0);
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=ok}"), 2.0);
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn batch_work_of_one_principal_takes_no_room_of_another() {
+    let (script, latch) = latched("m");
+    let rig = Rig::with(&script);
+    let asked_by = |name: &str, first: u32, passes: u32| {
+        let request = audit((0..passes).map(|n| ids(first + n, 100)).collect());
+        let key = Arc::clone(&request.identity);
+        rig.engine.submit_when_room(request.asked_by(&Principal::new(name, false), key))
+    };
+    // A window of four budgets, which alice fills; what she asks for beyond it waits.
+    let hers = asked_by("alice", 0, 4).await.unwrap();
+    latch.reached().await;
+    let mut more = Box::pin(asked_by("alice", 100, 1));
+    assert!(tokio::time::timeout(SECOND / 10, &mut more).await.is_err());
+    let his = tokio::time::timeout(SECOND, asked_by("bob", 200, 4)).await.expect("room for bob").unwrap();
+    latch.open();
+    answered([hers, his, more.await.unwrap()]).await;
     rig.assert_idle().await;
 }
 

@@ -1,7 +1,7 @@
 //! Batch formation as a pure function.
 
 use crate::engine::Class;
-use crate::engine::queue::{LOOK_AHEAD, PATIENCE, Queue, Turn, form, halve, leader};
+use crate::engine::queue::{LOOK_AHEAD, Lead, PATIENCE, Queue, Turn, form, halve, leader};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 use strum::VariantArray;
@@ -19,6 +19,11 @@ fn nobody() -> &'static Arc<str> {
     &NOBODY
 }
 
+/// Returns the leader of the next batch of a device that may run the models for which `eligible` holds.
+pub(super) fn lead<T>(queue: &Queue<T>, turn: &Turn, eligible: impl Fn(&str) -> bool) -> Option<Lead> {
+    queue.lead(turn, queue.patience(turn, &eligible), eligible)
+}
+
 /// The id of a model.
 fn id(model: usize) -> Arc<str> {
     model.to_string().into()
@@ -26,7 +31,7 @@ fn id(model: usize) -> Arc<str> {
 
 /// The next batch of a device that may run the models for which `eligible` holds.
 fn next(queue: &mut Queue<Waiting>, turn: &mut Turn, eligible: impl Fn(usize) -> bool, budget: usize) -> Vec<Waiting> {
-    let lead = queue.lead(turn, |model| eligible(model.parse().unwrap()));
+    let lead = lead(queue, turn, |model| eligible(model.parse().unwrap()));
     lead.map_or(Vec::new(), |lead| queue.take(&lead, turn, budget, |_| true))
 }
 
@@ -68,7 +73,7 @@ proptest! {
         let mut turns = [Turn::new(budget), Turn::new(budget)];
         let mut seen = Vec::new();
         let waits = |queue: &Queue<Waiting>, model: usize| {
-            queue.lead(&Turn::new(budget), |id| *id == *model.to_string()).is_some()
+            lead(queue, &Turn::new(budget), |id| *id == *model.to_string()).is_some()
         };
         while (0..3).any(|model| waits(&queue, model)) {
             let mut progress = false;
@@ -104,7 +109,8 @@ proptest! {
             }
             let batch = next(&mut queue, &mut turn, |_| true, BUDGET);
             let class = Class::VARIANTS[batch[0].0];
-            let run: usize = batch.iter().map(|(.., tokens)| tokens).sum();
+            // A small batch counts as a quarter of a budget.
+            let run = batch.iter().map(|(.., tokens)| tokens).sum::<usize>().max(BUDGET / 4);
             if class == Class::Batch {
                 prop_assert!(overtaken >= PATIENCE * BUDGET, "batch work does not lead before its turn");
                 prop_assert_eq!(last, Class::Interactive, "never twice in a row while a client waits");

@@ -1,5 +1,6 @@
 //! Turns that are fair between principals.
 
+use super::queue::lead;
 use crate::engine::Class;
 use crate::engine::queue::{CREDIT, Queue, Turn};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ fn asked_by(name: &str, tokens: usize) -> Entry {
 /// Takes batches of `budget` tokens until nothing waits, and returns the principals in the order in which they ran.
 fn order(queue: &mut Queue<Entry>, budget: usize) -> Vec<String> {
     let (mut turn, mut order) = (Turn::new(budget), Vec::new());
-    while let Some(lead) = queue.lead(&turn, |_| true) {
+    while let Some(lead) = lead(&queue, &turn, |_| true) {
         let taken = queue.take(&lead, &mut turn, budget, |_| true);
         order.extend(taken.into_iter().map(|(name, _)| name.to_string()));
     }
@@ -73,7 +74,7 @@ fn without_names_the_order_is_that_of_arrival() {
     let (mut queue, model) = (fair_queue(), "m".into());
     (1..=20).for_each(|tokens| queue.push(Class::Interactive, &model, asked_by("", tokens)));
     let (mut turn, mut taken) = (Turn::new(1), Vec::new());
-    while let Some(lead) = queue.lead(&turn, |_| true) {
+    while let Some(lead) = lead(&queue, &turn, |_| true) {
         taken.extend(queue.take(&lead, &mut turn, 1, |_| true).into_iter().map(|entry| entry.1));
     }
     assert!(taken.is_sorted(), "{taken:?}");
@@ -86,7 +87,7 @@ fn work_on_another_model_makes_nobody_wait_longer() {
     // The turn of this one is after all of those, and a device that serves no other model takes it now.
     queue.push(Class::Interactive, &idle, asked_by("bulk", 10));
     let mut turn = Turn::new(10);
-    let lead = queue.lead(&turn, |model| model == "idle").unwrap();
+    let lead = lead(&queue, &turn, |model| model == "idle").unwrap();
     assert_eq!(queue.take(&lead, &mut turn, 10, |_| true).len(), 1);
     queue.push(Class::Interactive, &busy, asked_by("small", 10));
     assert_eq!(order(&mut queue, 10).iter().position(|name| name == "small"), Some(1));
@@ -111,7 +112,7 @@ fn a_model_that_does_not_run_holds_the_clock_of_no_other() {
     let only_one = |model: &str| model == "runs";
     let mut turn = Turn::new(10);
     let mut next = |queue: &mut Queue<Entry>| {
-        let lead = queue.lead(&turn, only_one).unwrap();
+        let lead = lead(&queue, &turn, only_one).unwrap();
         queue.take(&lead, &mut turn, 10, only_one)[0].0.to_string()
     };
     (0..2 * CREDIT).for_each(|_| assert_eq!(next(&mut queue), "first"));
@@ -132,7 +133,7 @@ fn shares(texts_of: &[&str], audit_of: &str) -> (usize, usize) {
     }
     let mut audits = 0;
     for _ in 0..20 {
-        let lead = queue.lead(&turn, |_| true).unwrap();
+        let lead = lead(&queue, &turn, |_| true).unwrap();
         audits += usize::from(lead.class == Class::Batch);
         queue.take(&lead, &mut turn, 10, |_| true);
     }
@@ -149,12 +150,90 @@ fn texts_leave_the_audit_of_another_principal_its_share() {
 }
 
 #[test]
+fn a_client_whose_texts_are_through_counts_no_more() {
+    let (mut queue, mut turn, model) = (fair_queue(), Turn::new(10), "m".into());
+    for _ in 0..40 {
+        queue.push(Class::Interactive, &model, asked_by("a", 10));
+        queue.push(Class::Batch, &model, asked_by("b", 10));
+    }
+    // Two of another client, and one of the audit's own: both are soon through, whichever comes first.
+    (0..2).for_each(|_| queue.push(Class::Interactive, &model, asked_by("c", 10)));
+    queue.push(Class::Interactive, &model, asked_by("b", 10));
+    let mut classes = |batches: usize| -> usize {
+        let mut audits = 0;
+        for _ in 0..batches {
+            let lead = lead(&queue, &turn, |_| true).unwrap();
+            audits += usize::from(lead.class == Class::Batch);
+            queue.take(&lead, &mut turn, 10, |_| true);
+        }
+        audits
+    };
+    classes(12);
+    assert_eq!(classes(20), 10);
+}
+
+#[test]
+fn texts_of_another_device_give_nobody_here_a_larger_share() {
+    let (mut queue, mut turn, model) = (fair_queue(), Turn::new(10), "m".into());
+    for _ in 0..40 {
+        queue.push(Class::Interactive, &model, asked_by("a", 10));
+        queue.push(Class::Batch, &model, asked_by("b", 10));
+        for name in ["c", "d", "e"] {
+            queue.push(Class::Interactive, &"elsewhere".into(), asked_by(name, 10));
+        }
+    }
+    let mut audits = 0;
+    for _ in 0..20 {
+        let lead = lead(&queue, &turn, |model| model == "m").unwrap();
+        audits += usize::from(lead.class == Class::Batch);
+        queue.take(&lead, &mut turn, 10, |_| true);
+    }
+    assert_eq!(audits, 10);
+}
+
+#[test]
+fn small_batches_of_texts_leave_an_audit_its_share_of_the_time() {
+    let (mut queue, mut turn, model) = (fair_queue(), Turn::new(1_000), "m".into());
+    (0..40).for_each(|_| queue.push(Class::Batch, &model, asked_by("b", 1_000)));
+    let mut audits = 0;
+    for _ in 0..25 {
+        queue.push(Class::Interactive, &model, asked_by("a", 20));
+        let lead = lead(&queue, &turn, |_| true).unwrap();
+        audits += usize::from(lead.class == Class::Batch);
+        queue.take(&lead, &mut turn, 1_000, |_| true);
+    }
+    // Of five batches four are texts, which count for a quarter of a budget each; those that wait meanwhile are in the next one.
+    assert_eq!(audits, 5);
+}
+
+#[test]
+fn a_slow_device_gives_a_newcomer_on_another_no_more_than_its_share() {
+    let (mut queue, mut turn) = (fair_queue(), Turn::new(10));
+    let (fast, slow) = ("fast".into(), "slow".into());
+    (0..400).for_each(|_| queue.push(Class::Batch, &fast, asked_by("steady", 10)));
+    (0..400).for_each(|_| queue.push(Class::Batch, &slow, asked_by("slow", 10)));
+    let mut run = |queue: &mut Queue<Entry>, batches: usize| -> usize {
+        let mut newcomer = 0;
+        for _ in 0..batches {
+            let lead = lead(queue, &turn, |model| model == "fast").unwrap();
+            newcomer += usize::from(&*queue.take(&lead, &mut turn, 10, |_| true)[0].0 == "new");
+        }
+        newcomer
+    };
+    run(&mut queue, 200);
+    (0..200).for_each(|_| queue.push(Class::Batch, &fast, asked_by("new", 10)));
+    // All of the credit, and half of the rest.
+    let newcomer = run(&mut queue, 100);
+    assert!(newcomer.abs_diff(CREDIT + (100 - CREDIT) / 2) <= 2, "{newcomer}");
+}
+
+#[test]
 fn batch_work_after_a_pause_comes_before_that_of_others() {
     let (mut queue, mut turn, model) = (fair_queue(), Turn::new(10), "m".into());
     let mut run = |queue: &mut Queue<Entry>, batches: usize| -> Vec<String> {
         (0..batches)
             .map(|_| {
-                let lead = queue.lead(&turn, |_| true).unwrap();
+                let lead = lead(&queue, &turn, |_| true).unwrap();
                 queue.take(&lead, &mut turn, 10, |_| true)[0].0.to_string()
             })
             .collect()
