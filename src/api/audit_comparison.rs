@@ -103,9 +103,12 @@ pub async fn compare(
     if !is_page {
         return state.json(comparison).await;
     }
-    let report = serde_json::to_value(comparison).map_err(Problem::internal)?;
-    let page = Page { kind: "comparison", report: &report, scores: &[], provenance: &Provenance::default() };
-    Ok(page::answer(page.html()))
+    let draw = move || {
+        let report = serde_json::to_value(comparison)?;
+        let page = Page { kind: "comparison", report: &report, scores: &[], provenance: &Provenance::default() };
+        Ok::<_, serde_json::Error>(page.html())
+    };
+    Ok(page::answer(state.scorer.workers().run(draw).await?.map_err(Problem::internal)?))
 }
 
 /// All scores of an audit that has succeeded.

@@ -193,7 +193,11 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
         audit_scores::write(target, &audit, &results, &others)?;
     }
     if let Some(target) = &args.page {
-        let (page, _) = report::audit_page(&json, &results, &report::own_arguments());
+        let (page, _) = report::audit_page(
+            &json,
+            &results,
+            &goal.folder().map_or_else(report::own_arguments, RunFolder::arguments),
+        );
         report::write(target, &page)?;
     }
     if let Some(folder) = goal.folder() {

@@ -10,13 +10,17 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write, stdout};
 use std::path::{Path, PathBuf};
 
+/// Names of a report and of its scores in the folder of an audit.
+pub const REPORT: &str = "report.json";
+pub const SCORES: &str = "scores.ndjson";
+
 #[derive(Args)]
 pub struct ReportPageArgs {
     /// Report as JSON: what a command printed with `--format json`, `report.json` of an audit's folder, or a job as the service
     /// answers it.
     file: PathBuf,
     /// Scores of an audit's samples as NDJSON, from which curves and distributions are drawn: `scores.ndjson` of its folder, or
-    /// what `GET /v1/audits/{id}/scores` answers. By default the file of this name beside the report.
+    /// what `GET /v1/audits/{id}/scores` answers. By default `scores.ndjson` beside a report that is named `report.json`.
     #[arg(long, value_name = "FILE")]
     scores: Option<PathBuf>,
     /// Write the page to this file; by default it goes to standard output.
@@ -31,15 +35,19 @@ pub fn run(args: &ReportPageArgs) -> Result<()> {
     let document: Value = serde_json::from_slice(&content).with_context(named)?;
     let report = if document["results"].is_object() { &document["results"] } else { &document };
     ensure!(report.is_object(), "{}: a report is a JSON object", named());
-    if document["results"].is_null() && document["status"].is_string() {
+    if document["status"].as_str().is_some_and(|status| status != "succeeded") {
         bail!("{}: the job is {}; it has a report once it has succeeded", named(), document["status"]);
     }
     let kind = kind(report).with_context(|| format!("{}: no report of this program is like this", named()))?;
     let text = |name: &str| document[name].as_str().map(str::to_owned);
-    let provenance = Provenance { job: text("id"), ended: text("finished_at"), command: command_beside(&args.file) };
-    let beside =
-        || Some(args.file.with_file_name("scores.ndjson")).filter(|scores| kind == "audit" && scores.is_file());
+    // The files beside it are of the same run only where it has its name in the folder of one.
+    let in_folder = kind == "audit" && args.file.file_name().is_some_and(|name| name == REPORT);
+    let command = command_beside(&args.file).filter(|_| in_folder);
+    let (job, ended, model) = (text("id"), text("finished_at"), text("model"));
+    let provenance = Provenance { job, ended, command, model };
+    let beside = || Some(args.file.with_file_name(SCORES)).filter(|scores| in_folder && scores.is_file());
     let scores = match args.scores.clone().or_else(beside) {
+        Some(_) if kind != "audit" => bail!("--scores: the report is of a {kind}, whose page draws no scores"),
         Some(file) => read_scores(&file, report).with_context(|| file.display().to_string())?,
         None => Vec::new(),
     };
@@ -53,16 +61,15 @@ pub fn run(args: &ReportPageArgs) -> Result<()> {
 /// The kind of job that a report is of; `None` if it is of none.
 fn kind(report: &Value) -> Option<&'static str> {
     let has = |names: &[&str]| names.iter().all(|name| report.get(name).is_some());
-    if has(&["samples", "methods", "provenance"]) {
-        return Some("audit");
-    }
-    let others: [(&[&str], &str); 4] = [
+    let kinds: [(&[&str], &str); 6] = [
+        (&["samples", "methods", "provenance", "position_profile"], "audit"),
         (&["windows", "summary"], "memorization"),
-        (&["verdict"], "test"),
-        (&["methods", "texts"], "calibration"),
+        (&["kind", "verdict", "provenance"], "test"),
         (&["adapter", "steps"], "finetune"),
+        (&["a", "b", "methods"], "comparison"),
+        (&["methods", "clusters"], "calibration"),
     ];
-    others.into_iter().find(|(names, _)| has(names)).map(|(_, kind)| kind)
+    kinds.into_iter().find(|(names, _)| has(names)).map(|(_, kind)| kind)
 }
 
 /// The command of the run whose folder has the report, if it has one.
@@ -86,15 +93,39 @@ fn command(arguments: &[String]) -> String {
 fn read_scores(file: &Path, report: &Value) -> Result<Vec<MethodScores>> {
     let mut drawn: Vec<MethodScores> = drawn_methods(report).into_iter().map(MethodScores::new).collect();
     for (number, line) in BufReader::new(File::open(file)?).lines().enumerate() {
-        let row: Value = serde_json::from_str(&line?).with_context(|| format!("line {}", number + 1))?;
-        let member = row["label"].as_u64().map(|label| label == 1);
+        let (line, place) = (line?, || format!("line {}", number + 1));
+        if line.trim().is_empty() {
+            continue;
+        }
+        let row: Value = serde_json::from_str(&line).with_context(place)?;
+        let member = match &row["label"] {
+            Value::Null => None,
+            label if *label == 1 => Some(true),
+            label if *label == 0 => Some(false),
+            label => bail!("{}: the label is 0, 1 or null, not {label}", place()),
+        };
         for method in &mut drawn {
             if let Some(score) = row["scores"][&method.label].as_f64() {
                 method.add(member, score);
             }
         }
     }
+    for (method, scores) in drawn.iter().map(|scores| (method(report, &scores.label), scores)) {
+        let (known, read) = (method["scored"].as_u64(), scores.count() as u64);
+        ensure!(
+            known == Some(read),
+            "these are scores of another audit: {read} of `{}`, where the report has {}",
+            scores.label,
+            method["scored"]
+        );
+    }
     Ok(drawn)
+}
+
+/// The method of this label in a report; null where there is none.
+fn method<'a>(report: &'a Value, label: &str) -> &'a Value {
+    let mut methods = report["methods"].as_array().into_iter().flatten();
+    methods.find(|method| method["label"] == label).unwrap_or(&Value::Null)
 }
 
 /// Makes the page of an audit that a command with these arguments ran, and its figures, each with the name of its file.
@@ -141,7 +172,15 @@ mod tests {
 
     #[test]
     fn a_report_is_known_by_its_parts() {
-        assert_eq!(kind(&json!({ "samples": {}, "methods": [], "provenance": {} })), Some("audit"));
+        assert_eq!(
+            kind(&json!({ "samples": {}, "methods": [], "provenance": {}, "position_profile": [] })),
+            Some("audit")
+        );
+        assert_eq!(
+            kind(&json!({ "samples": {}, "methods": [], "provenance": {}, "kind": "rank", "verdict": {} })),
+            Some("test")
+        );
+        assert_eq!(kind(&json!({ "methods": [], "clusters": 60, "forward_passes": 60 })), Some("calibration"));
         assert_eq!(kind(&json!({ "windows": {}, "summary": {} })), Some("memorization"));
         assert_eq!(kind(&json!({ "anything": 1 })), None);
     }

@@ -6,7 +6,7 @@
 
 use super::audit_scores;
 use super::export;
-use super::report;
+use super::report::{self, REPORT, SCORES};
 use crate::audits::{AuditPlan, AuditReport, AuditResults};
 use crate::new_file::NewFile;
 use crate::samples::Fields;
@@ -21,8 +21,6 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 const REQUEST: &str = "request.json";
-const REPORT: &str = "report.json";
-const SCORES: &str = "scores.ndjson";
 const METHODS: &str = "methods.csv";
 const PAGE: &str = "report.html";
 const FIGURES: &str = "figures";
@@ -154,7 +152,7 @@ impl RunFolder {
         audit_scores::write(&self.path.join(SCORES), audit, results, others)?;
         let rows = || Ok(json["methods"].as_array().into_iter().flatten().map(|method| Ok(method_row(method))));
         export::write(&self.path.join(METHODS), &[], rows)?;
-        let arguments = self.before.as_ref().map_or_else(report::own_arguments, |before| before.arguments.clone());
+        let arguments = self.arguments();
         let (page, figures) = report::audit_page(json, results, &arguments);
         report::write(&self.path.join(PAGE), &page)?;
         let folder = self.path.join(FIGURES);
@@ -168,6 +166,11 @@ impl RunFolder {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The arguments of the run: those of the command that began it.
+    pub fn arguments(&self) -> Vec<String> {
+        self.before.as_ref().map_or_else(report::own_arguments, |before| before.arguments.clone())
     }
 
     fn write_json(&self, name: &str, content: &impl Serialize) -> Result<()> {

@@ -80,6 +80,14 @@ async fn every_kind_of_job_has_a_report_once_it_has_succeeded() {
         assert_eq!(page.status, 200, "{path}: {}", page.text());
         let json = report(&app, &path, "application/json").await.json();
         assert!(assert_numbers(page.text(), &json) > 3, "{path}: {}", page.text());
+        // The command line makes pages of the same kind of the job and of its report.
+        let title = page.text().split_once("<h1>").unwrap().1.split_once(" of ").unwrap().0.to_owned();
+        for (name, content) in [("job.json", &job), ("report.json", &json)] {
+            let directory = tempfile::tempdir().unwrap();
+            fs::write(directory.path().join(name), content.to_string()).unwrap();
+            let page = ran(directory.path(), &["report", name]);
+            assert!(page.contains(&format!("<h1>{title} of ")), "{path}: {page}");
+        }
     }
     let samples: Vec<Value> = (0..2_000).map(|n| json!({ "text": format!("{n} brass clocks ").repeat(20) })).collect();
     let long =
@@ -116,8 +124,23 @@ fn the_command_line_writes_pages() {
     // The same again of the folder, and of the report alone, which has no curves.
     ran(root, &["report", "run/report.json", "--output", "again.html"]);
     assert_eq!(fs::read_to_string(at("again.html")).unwrap(), page);
-    fs::write(at("report.json"), json.to_string()).unwrap();
-    let alone = ran(root, &["report", "report.json"]);
+    fs::write(at("alone.json"), json.to_string()).unwrap();
+    fs::copy(at("run/scores.ndjson"), at("scores.ndjson")).unwrap();
+    let alone = ran(root, &["report", "alone.json"]);
+    let with_scores = ran(root, &["report", "alone.json", "--scores", "scores.ndjson"]);
+    assert!(with_scores.contains("ROC, linear scale"));
+    for (line, fault) in [
+        (r#"{"label": 7, "scores": {"loss": 1}}"#, "line 1: the label is 0, 1 or null, not 7"),
+        (
+            r#"{"label": 1, "scores": {"loss": 1}}"#,
+            "these are scores of another audit: 1 of `loss`, where the report has 60",
+        ),
+    ] {
+        fs::write(at("other.ndjson"), line).unwrap();
+        let Output { status, stderr, .. } = run(root, &["report", "alone.json", "--scores", "other.ndjson"]);
+        let stderr = String::from_utf8_lossy(&stderr).into_owned();
+        assert!(!status.success() && stderr.contains(fault), "{stderr}");
+    }
     assert!(assert_numbers(&alone, &json) > 40 && !alone.contains("ROC, linear scale"));
     for (content, fault) in [
         ("{", "EOF while parsing"),

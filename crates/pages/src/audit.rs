@@ -14,6 +14,8 @@ use maud::{Markup, html};
 
 /// Maximum number of works or groups that are listed.
 const MOST_LISTED: usize = 200;
+/// Maximum number of methods over all groups that are listed.
+const MOST_GROUP_METHODS: usize = 400;
 
 /// Parts that have no section of their own, with the titles of those that they get.
 const OTHERS: [(&str, &str); 6] = [
@@ -32,7 +34,7 @@ pub fn sections(report: &Part, scores: &[MethodScores]) -> Markup {
         (samples(&report.get("samples")))
         (works(report))
         (methods::tables(report))
-        @if !scores.is_empty() {
+        @if scores.iter().any(|scores| scores.count() > 0) {
             h2 { "Scores" }
             (roc::curves(scores))
             @for scores in scores.iter().take(1) { (histogram(scores)) }
@@ -98,7 +100,8 @@ fn works(report: &Part) -> Markup {
 
 fn groups(report: &Part) -> Markup {
     let groups = report.get("groups").elements();
-    let shown = &groups[..groups.len().min(MOST_LISTED)];
+    let methods = groups.first().map_or(1, |group| group.get("methods").elements().len().max(1));
+    let shown = &groups[..groups.len().min(MOST_LISTED).min((MOST_GROUP_METHODS / methods).max(1))];
     html! {
         @if !shown.is_empty() {
             h2 { "Groups" }
@@ -109,13 +112,15 @@ fn groups(report: &Part) -> Markup {
                     (counted(&group.get("non_members"), "non-member")) "."
                 }
                 (methods::separations(&group.get("methods").elements()))
+                @let warnings = group.get("warnings").elements();
+                @if !warnings.is_empty() { (evidence::warning_list(&warnings)) }
             }
             (left_out(groups.len(), shown.len(), "groups"))
         }
     }
 }
 
-/// What was not run: the attacks that the European Data Protection Board names in paragraph 55 of its Opinion 28/2024, and what this
+/// Lists what was not run: the attacks that the European Data Protection Board names in paragraph 55 of its Opinion 28/2024, and what this
 /// audit could have had and did without.
 fn annex(report: &Part) -> Markup {
     let verdict = report.get("verdict");
@@ -131,10 +136,10 @@ fn annex(report: &Part) -> Markup {
     ];
     let parts = [
         ("a plan that fixes methods, primary and control before anything is scored", is_planned),
-        ("a control model that was not trained on the texts", has(&["verdict", "control"])),
+        ("a control model, taken as not trained on the texts", has(&["provenance", "control"])),
         ("labels", report.path(&["samples", "members"]).number() > Some(0.0)),
         ("known non-members as a calibration", has(&["provenance", "calibration_digest"])),
-        ("a draw of the owner's own, which alone makes evidence", verdict.get("design").text() == "randomised"),
+        ("a draw of the owner's own, taken as random", verdict.get("design").text() == "randomised"),
         ("replicates of a bootstrap", has_bootstrap(report)),
     ];
     let row = |name: &str, state: &str| vec![html! { (name) }, html! { (state) }];

@@ -14,6 +14,9 @@ const BOTTOM: f64 = 46.0;
 /// Height of a row of intervals, in the same units.
 const ROW: f64 = 30.0;
 
+/// Values beyond this are drawn at it: their differences would not be finite.
+const FARTHEST: f64 = 1e100;
+
 /// Maximum number of points of a line: a report of a million samples is no longer than one of a thousand.
 pub const MAX_POINTS: usize = 256;
 
@@ -33,18 +36,19 @@ impl Axis {
     pub fn around(label: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
         let finite = values.into_iter().filter(|value| value.is_finite());
         let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
-        let (low, high) = match (low <= high, low < high) {
-            (false, _) => (0.0, 1.0),
-            (_, false) => (low - 0.5, high + 0.5),
-            (_, true) => (low, high),
-        };
+        let (low, high) =
+            if low <= high { (low.clamp(-FARTHEST, FARTHEST), high.clamp(-FARTHEST, FARTHEST)) } else { (0.0, 1.0) };
+        // Values that are equal, or nearly so, are in the middle.
+        let nearest = (low.abs().max(high.abs()) * 1e-9).max(1e-9);
+        let (low, high) =
+            if high - low > nearest { (low, high) } else { (low - nearest.max(0.5), high + nearest.max(0.5)) };
         let step = round_step((high - low) / 5.0);
         let (from, to) = ((low / step).floor() * step, (high / step).ceil() * step);
-        let digits = usize::try_from((-step.log10().floor()).max(0.0) as i64).unwrap_or(0);
-        let count = ((to - from) / step).round() as usize;
+        let digits = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
+        let count = ((to - from) / step).round().clamp(1.0, 12.0) as usize;
         let ticks = (0..=count).map(|n| {
             let value = from + n as f64 * step;
-            (value, format!("{:.digits$}", value + 0.0))
+            (value, if step < 1e6 { format!("{:.digits$}", value + 0.0) } else { format!("{value:.2e}") })
         });
         Self { label: label.into(), from, to, is_logarithmic: false, ticks: ticks.collect() }
     }
@@ -289,6 +293,14 @@ mod tests {
         let small = Axis::around("p", [0.012, 0.019]);
         assert_eq!(small.ticks.first().map(|(_, text)| text.as_str()), Some("0.012"));
         assert_eq!(Axis::around("none", []).to, 1.0);
+        for values in [[1e17; 2], [1e308; 2], [-1e308, 1e308], [5e-324, 0.0], [1e-310, 0.0], [1e17, 1e17 + 64.0]] {
+            let axis = Axis::around("wild", values);
+            let places = values.map(|value| axis.place(value));
+            assert!(
+                axis.ticks.len() <= 13 && places.iter().all(|place| (0.0..=1.0).contains(place)),
+                "{values:?}: {axis:?}"
+            );
+        }
         let one = Axis::around("one", [2.0, f64::NAN]);
         assert!(one.from < 2.0 && 2.0 < one.to, "{one:?}");
     }

@@ -1,4 +1,4 @@
-//! How the scores of a method are spread in each class.
+//! Distributions of the scores of a method, by class.
 
 use crate::MethodScores;
 use crate::chart::{Axis, Chart, Mark};
@@ -60,7 +60,7 @@ pub fn histogram(scores: &MethodScores) -> Markup {
 fn shares(scores: &[f64], from: f64, width: f64) -> Vec<f64> {
     let mut shares = vec![0.0; BARS];
     for score in scores {
-        let bar = (((score - from) / width) as usize).min(BARS - 1);
+        let bar = (((score - from) / width).max(0.0) as usize).min(BARS - 1);
         shares[bar] += 1.0 / scores.len() as f64;
     }
     shares

@@ -2,6 +2,7 @@
 
 use crate::chart::{Axis, IntervalRow, intervals};
 use crate::figures::{code, counted, figure, list, sentence, table};
+use crate::generic;
 use crate::numbers::{Format, Part};
 use maud::{Markup, html};
 
@@ -16,26 +17,33 @@ pub fn answer(report: &Part, model: &Part) -> Markup {
                  model cannot have seen."
             }
         } @else {
-            p class="question" {
+            @if !lists.is_absent() { p class="question" {
                 "Do the texts of “" (lists.element(0).text()) "” score higher under the model " (code(model)) " than those of “"
                 (lists.element(1).text()) "”, by more than chance and the differences between the texts explain?"
-            }
+            } }
             p class="answer" { (sentence(verdict.get("sentence").text())) }
-            p { strong { "Design: " (verdict.get("design").text()) ". " } (design(verdict.get("design").text())) }
+            p {
+                strong { "Design: " (verdict.get("design").text()) ". " }
+                (design(verdict.get("design").text(), report.get("kind").text()))
+            }
         }
     }
 }
 
-/// What a design can show.
-fn design(name: &str) -> &'static str {
-    match name {
-        "randomised" => {
-            "Chance decided which list a text is in, by the owner's own draw. If the model was not trained on the published texts, the \
-             first list scores higher by chance alone, and the probability of that is known."
+/// Says what a design can show. `kind` is that of a test.
+fn design(name: &str, kind: &str) -> &'static str {
+    match (name, kind) {
+        ("randomised", _) => {
+            "It is taken for granted that chance decided which texts were published, by the owner's own draw. Then, if the model was not \
+             trained on them, they score higher than the others by chance alone, and the probability of that is known."
         }
-        "extraction" => {
-            "The model was given the beginning of passages, and what it completes is compared with what follows in the text, beside a \
-             control text."
+        ("extraction", _) => {
+            "The model was given the beginning of passages, and what it completes is compared with what follows in the text."
+        }
+        (_, "order") => {
+            "The texts were published in some order. If the model was not trained on them in this order, and if chance made the order, \
+             every order is as probable. Nobody but its publisher knows that chance made it: such a design never is evidence of training \
+             by itself."
         }
         _ => {
             "Somebody collected the lists. A difference of scores can come from training, or from any other difference between the \
@@ -45,12 +53,15 @@ fn design(name: &str) -> &'static str {
     }
 }
 
-/// How large the effect is beside what else could explain it.
+/// Draws the size of the effect beside what else could explain it.
 pub fn what_would_change_it(report: &Part) -> Markup {
     let verdict = report.get("verdict");
     let (effect, lists) = (verdict.get("effect"), verdict.get("comparability"));
     if effect.is_absent() {
         return Markup::default();
+    }
+    if effect.get("auroc").is_absent() {
+        return html! { h2 { "The test" } (hypothesis(&verdict)) (generic::content(&effect, 3)) };
     }
     let control = verdict.get("control");
     let interval = |part: &Part| Some([part.element(0).number()?, part.element(1).number()?]);
@@ -103,26 +114,39 @@ pub fn what_would_change_it(report: &Part) -> Markup {
     );
     html! {
         h2 { "What would change the answer" }
-        p {
-            "The null hypothesis: " (verdict.get("hypothesis").text()) ". The level is " (verdict.get("level").show(Format::Decimals))
-            ", one-sided"
-            @if !verdict.get("p_value").is_absent() { "; p = " (verdict.get("p_value").show(Format::PValue)) }
-            ". " (counted(&verdict.get("clusters").element(0), "cluster")) " are compared with "
-            (verdict.get("clusters").element(1).show(Format::Count)) "."
-        }
+        (hypothesis(&verdict))
         @if !lists.is_absent() {
             p {
                 "With 99 % confidence the AUROC is at least " (effect.get("lower_bound").show(Format::Decimals)) ". A classifier that knows "
                 "the texts alone reaches " (lists.get("auroc").show(Format::Decimals)) ", with 95 % confidence at most "
-                (lists.get("upper_bound").show(Format::Decimals)) ". A difference between the lists that none of its measures sees, and that \
-                raises the AUROC to the first of these numbers by itself, would explain the result without any training on the texts."
+                (lists.get("upper_bound").show(Format::Decimals)) "."
+                @if verdict.get("state").text() == "association" {
+                    " A difference between the lists that none of its measures sees, and that raises the AUROC to the first of these numbers \
+                     by itself, would explain the result without any training on the texts."
+                }
             }
         }
         (figure(&drawing, &caption, &[], &table(&["number", "AUROC", "interval or bound"], &cells)))
     }
 }
 
-/// What tells the lists apart without the model.
+/// The hypothesis that was tested, its level and p-value, and what was compared.
+fn hypothesis(verdict: &Part) -> Markup {
+    let clusters = verdict.get("clusters");
+    html! {
+        p {
+            "The null hypothesis: " (verdict.get("hypothesis").text()) ". The level is " (verdict.get("level").show(Format::Decimals))
+            ", one-sided"
+            @if !verdict.get("p_value").is_absent() { "; p = " (verdict.get("p_value").show(Format::PValue)) }
+            "."
+            @if !clusters.is_absent() {
+                " " (counted(&clusters.element(0), "cluster")) " and " (clusters.element(1).show(Format::Count)) " are compared."
+            }
+        }
+    }
+}
+
+/// Lists what tells the lists apart without the model.
 pub fn comparability(report: &Part) -> Markup {
     let lists = report.path(&["verdict", "comparability"]);
     let blind = report.get("blind");
@@ -170,6 +194,7 @@ pub fn comparability(report: &Part) -> Markup {
 pub fn limits(report: &Part) -> Markup {
     let assumptions = report.path(&["verdict", "assumptions"]);
     let warnings = report.get("warnings").elements();
+    let of_groups = report.get("groups").elements().iter().any(|group| !group.get("warnings").elements().is_empty());
     html! {
         h2 { "Assumptions and limits" }
         @if !assumptions.is_absent() {
@@ -177,14 +202,21 @@ pub fn limits(report: &Part) -> Markup {
             (list(&assumptions))
         }
         @if warnings.is_empty() {
-            p { "The report has no warning." }
+            p { @if of_groups { "Beside those of groups, the report has no warning." } @else { "The report has no warning." } }
         } @else {
             p { "Warnings:" }
-            ul { @for warning in &warnings { li { code { (warning.get("code").text()) } " " (sentence(warning.get("detail").text())) } } }
+            (warning_list(&warnings))
         }
         p {
             "No number here is the probability that a text was in the training data. A result that is not above chance does not show that \
              the texts were not in it."
         }
+    }
+}
+
+/// The warnings of a report, or of a group.
+pub fn warning_list(warnings: &[Part]) -> Markup {
+    html! {
+        ul { @for warning in warnings { li { code { (warning.get("code").text()) } " " (sentence(warning.get("detail").text())) } } }
     }
 }

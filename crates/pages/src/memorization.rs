@@ -72,8 +72,8 @@ fn texts(report: &Part) -> Markup {
     };
     let headers = ["text", "characters", "windows", "greedy", "coverage", "longest run", "largest log p", "p"];
     let least = report.get("least_probability").number().unwrap_or(1e-3);
-    let drawn: Vec<&Part> =
-        shown.iter().filter(|text| !text.get("windows").elements().is_empty()).take(MOST_DRAWN).collect();
+    let with_windows: Vec<&Part> = texts.iter().filter(|text| !text.get("windows").elements().is_empty()).collect();
+    let drawn = &with_windows[..with_windows.len().min(MOST_DRAWN)];
     html! {
         h2 { "Texts" }
         (table(&headers, &shown.iter().map(row).collect::<Vec<_>>()))
@@ -81,17 +81,17 @@ fn texts(report: &Part) -> Markup {
         @if !drawn.is_empty() {
             h2 { "Maps" }
             p {
-                "Each strip is a text from its first character to its last. A cell is as high as the most probable window in it: full where the \
-                 model completes the window by greedy decoding, two thirds where it does so with a probability of at least "
+                "Each strip is a text from its first character to its last. A cell is as high as the most probable suffix of a window in it: full \
+                 where the model completes the suffix by greedy decoding, two thirds where it does so with a probability of at least "
                 (report.get("least_probability").show(Format::Significant)) ", one third where of at least one in a million."
             }
-            @for text in &drawn {
+            @for text in drawn {
                 figure {
                     (strip(&format!("Map of {}", plain_name(text)), &cells(text, least)))
                     figcaption { (name(text)) }
                 }
             }
-            (left_out(shown.len(), drawn.len(), "maps"))
+            (left_out(with_windows.len(), drawn.len(), "maps"))
         }
     }
 }

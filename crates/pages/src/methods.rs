@@ -66,7 +66,7 @@ fn target(rate: &Part) -> String {
     format!("TPR at FPR {}", Format::Percent.text(rate.number().unwrap_or_default()))
 }
 
-/// What the tests of a method say; `None` where there are none.
+/// The tests of a method as a row; `None` where there are none.
 fn test(method: &Part) -> Option<Vec<Markup>> {
     let (control, baseline) = (method.get("control"), method.get("versus_baseline"));
     if method.get("p_value").is_absent() && control.is_absent() && baseline.is_absent() {

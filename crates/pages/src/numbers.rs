@@ -30,13 +30,15 @@ impl Format {
             Self::Count => format!("{value:.0}"),
             Self::Decimals => format!("{:.3}", rounded(3)),
             Self::Signed => format!("{:+.3}", rounded(3)),
-            Self::Percent => format!("{} %", (value * 1e6).round() / 1e4),
+            Self::Percent => format!("{} %", Self::Significant.text(value * 100.0)),
             Self::Significant if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
             Self::Significant if value.abs() >= 1e-4 => {
                 let digits = (4 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
                 let text = format!("{value:.digits$}");
-                // Of a fraction, so that the point stays before some digit.
-                text.trim_end_matches('0').to_owned()
+                match text.contains('.') {
+                    true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+                    false => text,
+                }
             }
             Self::Significant => format!("{value:.4e}"),
             Self::PValue if value != 0.0 && value < 1e-3 => format!("{value:.1e}"),
@@ -127,13 +129,21 @@ mod tests {
             (Format::Signed, 0.252_204, "+0.252"),
             (Format::Signed, -0.000_1, "+0.000"),
             (Format::Percent, 0.01, "1 %"),
-            (Format::Percent, 0.12345, "12.345 %"),
+            (Format::Percent, 0.123_454_9, "12.345 %"),
+            (Format::Percent, 1e-7, "1.0000e-5 %"),
+            (Format::Percent, 0.0, "0 %"),
             (Format::PValue, 1e-4, "1.0e-4"),
             (Format::PValue, 0.671_641_8, "0.6716"),
             (Format::PValue, 0.0, "0.0000"),
             (Format::Significant, 85_631.0, "85631"),
             (Format::Significant, -2.222_634_7, "-2.2226"),
             (Format::Significant, 0.005, "0.005"),
+            (Format::Significant, 12_340.25, "12340"),
+            (Format::Significant, 99_999.6, "100000"),
+            (Format::Significant, 2_500_000.5, "2500000"),
+            (Format::Significant, 1e15, "1000000000000000"),
+            (Format::Significant, 1.000_01, "1"),
+            (Format::Significant, 0.999_999_99, "1"),
             (Format::Significant, 0.000_02, "2.0000e-5"),
         ];
         for (format, value, text) in texts {

@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Style of all pages.
 const STYLE: &str = include_str!("style.css");
 
-/// Where a report comes from, beside what it says itself.
+/// Origin of a report, beside what it says itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Provenance {
     /// Id of the job, if a service ran it.
@@ -21,6 +21,8 @@ pub struct Provenance {
     pub ended: Option<String>,
     /// The command that made it, if one did.
     pub command: Option<String>,
+    /// Id of the model asked about, for reports that do not name it.
+    pub model: Option<String>,
 }
 
 /// A report and what its page needs beside it.
@@ -41,7 +43,9 @@ impl Page<'_> {
     pub fn html(&self) -> String {
         let report = Part::root(self.report);
         let model = model(&report);
-        let title = format!("{} of {}", capitalised(&self.kind.replace(['-', '_'], " ")), model.text());
+        let id = if model.text().is_empty() { self.provenance.model.as_deref() } else { Some(model.text()) };
+        let title =
+            format!("{} of {}", capitalised(&self.kind.replace(['-', '_'], " ")), id.unwrap_or("an unnamed model"));
         let is_audit = self.kind == "audit";
         let page = html! {
             (DOCTYPE)
@@ -91,7 +95,7 @@ impl Page<'_> {
     }
 
     fn origin(&self, report: &Part) -> Markup {
-        let Provenance { job, ended, command } = self.provenance;
+        let Provenance { job, ended, command, .. } = self.provenance;
         let named = [("job", job), ("ended", ended), ("command", command)];
         html! {
             h2 { "Provenance" }
@@ -102,7 +106,9 @@ impl Page<'_> {
                 @let part = report.get(name);
                 @if !part.is_absent() { (generic::content(&part, 3)) }
             }
-            @if report.get("provenance").is_absent() { (generic::content(&report.get("model"), 3)) }
+            @if report.get("provenance").is_absent() && !report.get("model").is_absent() {
+                (generic::content(&report.get("model"), 3))
+            }
             p class="note" {
                 "Every number of this page is in the JSON of the report; the attribute " code { "data-at" } " of its element is the JSON \
                  pointer to it."

@@ -38,6 +38,11 @@ pub fn profile(report: &Part) -> Markup {
         Mark::Band { series, points: shown.iter().filter_map(bounds).collect() }
     };
     let bands: Vec<Mark> = classes.iter().enumerate().map(band).collect();
+    let bounds = bands.iter().flat_map(|band| match band {
+        Mark::Band { points, .. } => points.iter().flat_map(|(_, low, high)| [*low, *high]).collect(),
+        _ => Vec::new(),
+    });
+    let bounds: Vec<f64> = bounds.collect();
     let means = shown.iter().flat_map(|row| classes.iter().filter_map(move |(class, _)| mean(row, class)));
     let chart = Chart {
         title: "Mean log-probability by position".to_owned(),
@@ -47,7 +52,7 @@ pub fn profile(report: &Part) -> Markup {
             "position of the token",
             shown.iter().filter(|row| classes.iter().any(|(class, _)| mean(row, class).is_some())).map(position),
         ),
-        y: Axis::around("mean log-probability", means),
+        y: Axis::around("mean log-probability", means.chain(bounds)),
         marks: bands.into_iter().chain(classes.iter().enumerate().map(line)).collect(),
     };
     let names: Vec<String> = classes.iter().map(|(_, name)| (*name).to_owned()).collect();

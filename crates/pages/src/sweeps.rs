@@ -23,7 +23,7 @@ pub fn sweeps(report: &Part) -> Markup {
 struct Sweep<'a> {
     /// The label of the first one without the parameter.
     label: String,
-    /// What they have in common, as JSON.
+    /// Parts that they have in common, as JSON.
     common: String,
     /// The value of each, and its AUROC.
     points: Vec<(f64, Part<'a>)>,
@@ -32,7 +32,12 @@ struct Sweep<'a> {
 fn sweep(report: &Part, name: &str, place: &[&str]) -> Markup {
     let mut all: Vec<Sweep> = Vec::new();
     let definitions = report.path(&["provenance", "request", "methods"]).elements();
-    for (method, definition) in report.get("methods").elements().iter().zip(&definitions) {
+    let methods = report.get("methods").elements();
+    for definition in &definitions {
+        let Some(method) = methods.iter().find(|method| method.get("label").value == definition.get("label").value)
+        else {
+            continue;
+        };
         let (value, auroc) = (definition.path(place).number(), method.get("auroc"));
         let (Some(value), Some(_)) = (value, auroc.number()) else { continue };
         let label = definition.get("label").text();
@@ -106,7 +111,8 @@ mod tests {
         let mut definitions: Vec<Value> = [1.0, 0.25, 0.5].map(|alpha| definition("loss", alpha)).into();
         definitions.push(definition("zlib", 0.5));
         definitions.push(json!({ "label": "loss", "name": "loss" }));
-        let methods: Vec<Value> = (0..5).map(|n| json!({ "auroc": 0.6 + 0.01 * f64::from(n) })).collect();
+        let method = |(n, definition): (i32, &Value)| json!({ "label": definition["label"], "auroc": 0.6 + 0.01 * f64::from(n) });
+        let methods: Vec<Value> = (0..5).zip(&definitions).map(method).collect();
         let report = json!({ "methods": methods, "provenance": { "request": { "methods": definitions } } });
         let drawn = sweeps(&Part::root(&report)).into_string();
         assert!(drawn.contains("AUROC over alpha") && !drawn.contains("AUROC over k"), "{drawn}");

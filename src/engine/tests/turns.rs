@@ -19,7 +19,7 @@ fn asked_by(name: &str, tokens: usize) -> Entry {
 /// Takes batches of `budget` tokens until nothing waits, and returns the principals in the order in which they ran.
 fn order(queue: &mut Queue<Entry>, budget: usize) -> Vec<String> {
     let (mut turn, mut order) = (Turn::new(budget), Vec::new());
-    while let Some(lead) = lead(&queue, &turn, |_| true) {
+    while let Some(lead) = lead(queue, &turn, |_| true) {
         let taken = queue.take(&lead, &mut turn, budget, |_| true);
         order.extend(taken.into_iter().map(|(name, _)| name.to_string()));
     }
@@ -112,7 +112,7 @@ fn a_model_that_does_not_run_holds_the_clock_of_no_other() {
     let only_one = |model: &str| model == "runs";
     let mut turn = Turn::new(10);
     let mut next = |queue: &mut Queue<Entry>| {
-        let lead = lead(&queue, &turn, only_one).unwrap();
+        let lead = lead(queue, &turn, only_one).unwrap();
         queue.take(&lead, &mut turn, 10, only_one)[0].0.to_string()
     };
     (0..2 * CREDIT).for_each(|_| assert_eq!(next(&mut queue), "first"));
@@ -233,7 +233,7 @@ fn batch_work_after_a_pause_comes_before_that_of_others() {
     let mut run = |queue: &mut Queue<Entry>, batches: usize| -> Vec<String> {
         (0..batches)
             .map(|_| {
-                let lead = lead(&queue, &turn, |_| true).unwrap();
+                let lead = lead(queue, &turn, |_| true).unwrap();
                 queue.take(&lead, &mut turn, 10, |_| true)[0].0.to_string()
             })
             .collect()
