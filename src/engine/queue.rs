@@ -15,7 +15,7 @@
 //! - Later sequences of the same model fill what the leader leaves of the token budget. At most [`LOOK_AHEAD`]
 //!   sequences are passed over in search of them, so that forming a batch costs the batch and a constant, however
 //!   long the queue is. A leader above the budget runs alone.
-//! - Interactive leads while any waits, but once it has run [`PATIENCE`] budgets of tokens on a device past waiting batch
+//! - Interactive leads while any waits, but once it has run [`PATIENCE`] budgets of tokens (or half a budget less) past waiting batch
 //!   work of the same principal, batch work leads there once. Past another principal's it runs one budget for each principal
 //!   that has interactive work waiting, at most `PATIENCE`: the texts of one client take about half of the device from
 //!   the audit of another. A batch counts as a quarter of a budget at least, since a small one takes more time a token. So neither
@@ -202,7 +202,8 @@ impl<T> Queue<T> {
             (Some(texts_of), Some(audit_of)) if texts_of != audit_of => self.others_waiting(audit_of, &eligible),
             _ => PATIENCE,
         };
-        turn.budget.saturating_mul(budgets)
+        // Less half a budget: a batch whose next text does not fit is a whole one all the same.
+        turn.budget.saturating_mul(budgets) - turn.budget / 2
     }
 
     /// Returns the leader of the next batch of a device that may run the models for which `eligible` holds; `None` if nothing
