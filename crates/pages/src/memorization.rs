@@ -23,7 +23,7 @@ pub fn sections(report: &Part) -> Markup {
         (texts(report))
         (generic::section("Known works", &summary.get("known_works")))
         (generic::section("Windows", &report.get("windows")))
-        (generic::section("Continuation", &report.get("continuation")))
+        (generic::section("Settings of continuations", &report.get("continuation")))
         (generic::section("Cost", &report.get("cost")))
     }
 }
@@ -68,9 +68,10 @@ fn texts(report: &Part) -> Markup {
             text.path(&["longest_run", "tokens"]).show(Format::Count),
             text.get("largest_log_p").show(Format::Decimals),
             text.get("p_value").show(Format::PValue),
+            html! { (text.path(&["error", "detail"]).text()) },
         ]
     };
-    let headers = ["text", "characters", "windows", "greedy", "coverage", "longest run", "largest log p", "p"];
+    let headers = ["text", "characters", "windows", "greedy", "coverage", "longest run", "largest log p", "p", "error"];
     let least = report.get("least_probability").number().unwrap_or(1e-3);
     let with_windows: Vec<&Part> = texts.iter().filter(|text| !text.get("windows").elements().is_empty()).collect();
     let drawn = &with_windows[..with_windows.len().min(MOST_DRAWN)];
@@ -78,6 +79,7 @@ fn texts(report: &Part) -> Markup {
         h2 { "Texts" }
         (table(&headers, &shown.iter().map(row).collect::<Vec<_>>()))
         (left_out(texts.len(), shown.len(), "texts"))
+        (continuations(&texts))
         @if !drawn.is_empty() {
             h2 { "Maps" }
             p {
@@ -92,6 +94,42 @@ fn texts(report: &Part) -> Markup {
                 }
             }
             (left_out(with_windows.len(), drawn.len(), "maps"))
+        }
+    }
+}
+
+/// Lists what came of the texts that the model continued.
+fn continuations(texts: &[Part]) -> Markup {
+    let continued: Vec<&Part> = texts.iter().filter(|text| !text.get("continuation").is_absent()).collect();
+    let shown = &continued[..continued.len().min(MOST_LISTED)];
+    let row = |text: &&Part| {
+        let continuation = text.get("continuation");
+        let count = |name: &str| continuation.get(name).show(Format::Count);
+        vec![
+            name(text),
+            count("tokens"),
+            count("verbatim_tokens"),
+            count("following_words"),
+            count("matching_words"),
+            continuation.get("recall").show(Format::Percent),
+            html! { (continuation.path(&["error", "detail"]).text()) },
+        ]
+    };
+    let headers = [
+        "text",
+        "tokens written",
+        "verbatim from the first on",
+        "words behind the seed",
+        "near-verbatim",
+        "share",
+        "error",
+    ];
+    html! {
+        @if !shown.is_empty() {
+            h2 { "Continuations" }
+            p { "The model continued each text greedily from a seed passage; near-verbatim words are in blocks of the text that it gives back." }
+            (table(&headers, &shown.iter().map(row).collect::<Vec<_>>()))
+            (left_out(continued.len(), shown.len(), "continuations"))
         }
     }
 }
@@ -134,6 +172,17 @@ fn name(text: &Part) -> Markup {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn continuations_and_reasons_for_no_windows_are_shown() {
+        let report = json!({ "texts": [
+            { "id": "a", "error": { "code": "too_short", "detail": "it is too short" } },
+            { "id": "b", "continuation": { "tokens": 16, "verbatim_tokens": 3, "recall": 0.25 } },
+        ] });
+        let html = sections(&Part::root(&report)).into_string();
+        assert!(html.contains("it is too short") && html.contains("25 %"), "{html}");
+        assert_eq!(html.matches("/continuation/verbatim_tokens").count(), 1, "{html}");
+    }
 
     #[test]
     fn a_cell_is_as_high_as_its_most_probable_window() {
