@@ -176,7 +176,7 @@ pub fn comparability(report: &Part) -> Markup {
         }
         @if !words.is_absent() {
             p {
-                "By their words alone, members and non-members are told apart with an AUROC of " (words.get("auroc").show(Format::Decimals))
+                "By their words alone, the two lists are told apart with an AUROC of " (words.get("auroc").show(Format::Decimals))
                 " (p = " (words.get("p_value").show(Format::PValue)) ")."
             }
         }
