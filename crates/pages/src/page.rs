@@ -122,11 +122,12 @@ fn others(report: &Part) -> Markup {
     let has_verdict = !report.get("verdict").is_absent();
     let names = report.value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
     let own = ["verdict", "provenance", "model", "warnings", "methods", "kind", "plan", "usage"];
-    // These are part of what is said of the lists above.
+    // The comparison of the lists is above, where there is a verdict.
     let compared = ["blind", "comparability"];
+    let is_shown = |name: &&str| own.contains(name) || has_verdict && compared.contains(name);
     html! {
         @if has_verdict { (evidence::what_would_change_it(report)) (evidence::comparability(report)) }
-        @for name in names.filter(|name| !own.contains(name) && !(has_verdict && compared.contains(name))) {
+        @for name in names.filter(|name| !is_shown(name)) {
             (generic::section(&capitalised(&name.replace('_', " ")), &report.get(name)))
         }
         (generic::section("Methods", &report.get("methods")))
