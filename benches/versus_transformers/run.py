@@ -62,7 +62,7 @@ def measure(model, texts, case, runs, bench):
             for mode in MODES:
                 run[mode, dtype] = peer(model, texts, mode, dtype, case.device)
         measured.append(run)
-        # What is known of a case that is cut off.
+        # Results so far, for a case that is cut off.
         rates = {" ".join(name) if isinstance(name, tuple) else name: round(value["tokens_per_s"]) for name, value in run.items() if "tokens_per_s" in value}
         print(f"{case.name}, tokens/s: {rates}", file=sys.stderr, flush=True)
     return measured

@@ -52,7 +52,7 @@ fn with_report(command: Command) -> Command {
     if has_format {
         return command;
     }
-    // Which would take the place of what the command says of itself by what `ReportArgs` says.
+    // `augment_args` replaces the description of the command by that of `ReportArgs`.
     let about = command.get_about().cloned().unwrap_or_default();
     ReportArgs::augment_args(command).about(about)
 }

@@ -121,9 +121,9 @@ type Lane<T> = BTreeMap<QueuePlace, T>;
 #[derive(Debug, Default)]
 struct Clock {
     now: u64,
-    /// How far before `now` the turn of a principal may be that had no work waiting.
+    /// Maximum distance before `now` of the turn of a principal that had no work waiting.
     credit: u64,
-    /// When the next entry of each principal has its turn; one that has no entries and owes nothing is not there.
+    /// Turn of the next entry of each principal; one that has no entries and owes nothing is not there.
     next: HashMap<Arc<str>, u64>,
 }
 

@@ -17,7 +17,7 @@ const STYLE: &str = include_str!("style.css");
 pub struct Provenance {
     /// Id of the job, if a service ran it.
     pub job: Option<String>,
-    /// When the job ended, by RFC 3339.
+    /// End of the job, by RFC 3339.
     pub ended: Option<String>,
     /// The command that made it, if one did.
     pub command: Option<String>,

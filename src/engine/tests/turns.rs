@@ -219,7 +219,7 @@ fn small_batches_of_texts_leave_an_audit_its_share_of_the_time() {
         audits += usize::from(lead.class == Class::Batch);
         queue.take(&lead, &mut turn, 1_000, |_| true);
     }
-    // Of three batches two are texts, which count for a quarter of a budget each, and half a budget is enough.
+    // Two of three batches are texts: each counts for a quarter of a budget, and half a budget is enough.
     assert_eq!(audits, 8);
 }
 
