@@ -9,7 +9,7 @@ use super::problem::{Kind, Problem};
 use super::state::{ApiState, ClientState};
 use crate::audits::{AuditError, AuditKind, LoadedScores, MethodDifference, PairedSamples, audit_difference};
 use crate::pool::ModelInfo;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use mia::statistics::Bootstrap;
 use pages::{Page, Provenance};
@@ -101,7 +101,9 @@ pub async fn compare(
     };
     let comparison = state.scorer.workers().run_behind(compared).await?;
     if !is_page {
-        return state.json(comparison).await;
+        let mut answer = state.json(comparison).await?;
+        answer.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+        return Ok(answer);
     }
     let draw = move || {
         let report = serde_json::to_value(comparison)?;

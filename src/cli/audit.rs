@@ -193,11 +193,8 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
         audit_scores::write(target, &audit, &results, &others)?;
     }
     if let Some(target) = &args.page {
-        let (page, _) = report::audit_page(
-            &json,
-            &results,
-            &goal.folder().map_or_else(report::own_arguments, RunFolder::arguments),
-        );
+        let arguments = goal.folder().map_or_else(report::own_arguments, RunFolder::arguments);
+        let page = report::draw_audit(&json, &results, &arguments, |page| page.html());
         report::write(target, &page)?;
     }
     if let Some(folder) = goal.folder() {

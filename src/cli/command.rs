@@ -78,8 +78,8 @@ enum Command {
 struct AuditCommandArgs {
     #[command(flatten)]
     audit: audit::AuditArgs,
-    /// Keep everything in this folder, which is new or empty: request.json, report.json, report.html, its figures, scores.ndjson, methods.csv and log.txt. An
-    /// audit that is interrupted goes on with `--resume`.
+    /// Keep everything in this folder, which is new or empty: request.json, report.json, report.html, its figures, scores.ndjson,
+    /// methods.csv and log.txt. An audit that is interrupted goes on with `--resume`.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
 }

@@ -80,12 +80,16 @@ fn command_beside(report: &Path) -> Option<String> {
     Some(command(&arguments.collect::<Option<Vec<String>>>()?))
 }
 
+/// The command with these arguments, quoted for a shell.
 fn command(arguments: &[String]) -> String {
-    let quoted =
-        arguments.iter().map(|argument| match argument.contains(|c: char| c.is_whitespace() || "'\"\\$".contains(c)) {
-            true => format!("'{}'", argument.replace('\'', r"'\''")),
-            false => argument.clone(),
-        });
+    let is_plain = |argument: &str| {
+        !argument.is_empty()
+            && argument.chars().all(|character| character.is_alphanumeric() || "_-+=:,./@%".contains(character))
+    };
+    let quoted = arguments.iter().map(|argument| match is_plain(argument) {
+        true => argument.clone(),
+        false => format!("'{}'", argument.replace('\'', r"'\''")),
+    });
     std::iter::once("pdr-audit".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
 }
 
@@ -128,8 +132,8 @@ fn method<'a>(report: &'a Value, label: &str) -> &'a Value {
     methods.find(|method| method["label"] == label).unwrap_or(&Value::Null)
 }
 
-/// Makes the page of an audit that a command with these arguments ran, and its figures, each with the name of its file.
-pub fn audit_page(report: &Value, results: &AuditResults, arguments: &[String]) -> (String, Vec<(String, String)>) {
+/// Draws the page of an audit that a command with these arguments ran: what `draw` makes of it.
+pub fn draw_audit<R>(report: &Value, results: &AuditResults, arguments: &[String], draw: impl FnOnce(Page) -> R) -> R {
     let place =
         |label: &str| results.listed().find(|(_, column)| &*column.method.label == label).map(|(place, _)| place);
     let scores = |label: String| {
@@ -144,8 +148,7 @@ pub fn audit_page(report: &Value, results: &AuditResults, arguments: &[String]) 
     };
     let scores: Vec<MethodScores> = drawn_methods(report).into_iter().filter_map(scores).collect();
     let provenance = Provenance { command: Some(command(arguments)), ..Provenance::default() };
-    let page = Page { kind: "audit", report, scores: &scores, provenance: &provenance };
-    (page.html(), page.figures())
+    draw(Page { kind: "audit", report, scores: &scores, provenance: &provenance })
 }
 
 /// The arguments of this process.
@@ -166,8 +169,10 @@ mod tests {
 
     #[test]
     fn a_command_can_be_given_again() {
-        let arguments = ["audit", "my texts.jsonl", "--methods", "loss,min_k", "it's"].map(str::to_owned);
-        assert_eq!(command(&arguments), r"pdr-audit audit 'my texts.jsonl' --methods loss,min_k 'it'\''s'");
+        let arguments =
+            ["audit", "my texts.jsonl", "--methods", "loss,min_k", "it's", "ref(reference=x)", ""].map(str::to_owned);
+        let quoted = r"pdr-audit audit 'my texts.jsonl' --methods loss,min_k 'it'\''s' 'ref(reference=x)' ''";
+        assert_eq!(command(&arguments), quoted);
     }
 
     #[test]

@@ -153,7 +153,7 @@ impl RunFolder {
         let rows = || Ok(json["methods"].as_array().into_iter().flatten().map(|method| Ok(method_row(method))));
         export::write(&self.path.join(METHODS), &[], rows)?;
         let arguments = self.arguments();
-        let (page, figures) = report::audit_page(json, results, &arguments);
+        let (page, figures) = report::draw_audit(json, results, &arguments, |page| (page.html(), page.figures()));
         report::write(&self.path.join(PAGE), &page)?;
         let folder = self.path.join(FIGURES);
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;

@@ -56,7 +56,9 @@ async fn an_audit_has_a_page_with_the_numbers_of_its_report() {
     report(&app, "/v1/audits/01994b5e-6f0a-7d1c-9d0b-3f2d1c0b9a87", "*/*").await.problem(404);
     report(&app, &path.replace("audits", "tests"), "*/*").await.problem(404);
     let comparison = format!("{path}/compare/{}", audit["id"].as_str().unwrap());
-    let json = app.get(&comparison).await.ok();
+    let json = app.get(&comparison).await;
+    assert_eq!(json.header("vary"), "accept");
+    let json = json.ok();
     let page = send(app.request(Method::GET, &comparison).header("accept", "text/html")).await;
     assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
     assert!(assert_numbers(page.text(), &json) > 5, "{}", page.text());

@@ -85,7 +85,7 @@ fn works(report: &Part) -> Markup {
         @if !shown.is_empty() {
             h2 { "Works" }
             p {
-                "Each work is ranked among the known works of the calibration, which the model cannot have seen. The p-value is the share of \
+                "Each work is ranked among the known works of the calibration, which are taken as not seen by the model. The p-value is the share of \
                  these and itself that score at least as high; the adjusted one is for the number of works tested. It means something only where the \
                  known works are like those tested, which the comparability below speaks of."
             }
@@ -127,7 +127,10 @@ fn annex(report: &Part) -> Markup {
     let has = |path: &[&str]| !report.path(path).is_absent();
     let is_planned = report.path(&["plan", "planned"]).value == true;
     let attacks = [
-        ("membership inference", "run: this report"),
+        (
+            "membership inference",
+            if verdict.is_absent() { "scores alone, compared with nothing" } else { "run: this report" },
+        ),
         ("attribute inference", "not run"),
         ("exfiltration", "not run"),
         ("regurgitation of training data", "not run here; a memorization report tests it"),
@@ -138,7 +141,7 @@ fn annex(report: &Part) -> Markup {
         ("a plan that fixes methods, primary and control before anything is scored", is_planned),
         ("a control model, taken as not trained on the texts", has(&["provenance", "control"])),
         ("labels", report.path(&["samples", "members"]).number() > Some(0.0)),
-        ("known non-members as a calibration", has(&["provenance", "calibration_digest"])),
+        ("known non-members as a calibration", has(&["provenance", "request", "calibration"])),
         ("a draw of the owner's own, taken as random", verdict.get("design").text() == "randomised"),
         ("replicates of a bootstrap", has_bootstrap(report)),
     ];

@@ -1,5 +1,5 @@
 //! Charts as SVG: lines with bands, steps, bars and intervals over two axes. Each has a title and a description for those who do not
-//! see it; its table is the business of whoever draws it.
+//! see it; the caller adds a table of the numbers.
 
 use maud::{Markup, html};
 

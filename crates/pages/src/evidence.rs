@@ -47,7 +47,7 @@ fn design(name: &str, kind: &str) -> &'static str {
         }
         _ => {
             "Somebody collected the lists. A difference of scores can come from training, or from any other difference between the \
-             lists; the comparison below shows what was looked for, and it cannot exclude what was not. Such a design never is evidence \
+             lists; a comparison of the lists shows what was looked for, and cannot exclude what was not. Such a design never is evidence \
              of training by itself."
         }
     }

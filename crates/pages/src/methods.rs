@@ -13,8 +13,8 @@ pub fn tables(report: &Part) -> Markup {
         (separations(&methods))
         @if !tests.is_empty() {
             p {
-                "p-values are one-sided, by permutations of the clusters' labels. That of the verdict's method stands by itself; whoever picks \
-                 another one reads the adjusted one (Westfall and Young). “Beside the baseline” is the AUROC with positional decay minus that \
+                "p-values are one-sided, by permutations of the clusters' labels. The verdict's method was settled beforehand and needs no \
+                 adjustment; for a method that is chosen by its result, use the adjusted p-value (Westfall and Young). “Beside the baseline” is the AUROC with positional decay minus that \
                  without it, its p-value adjusted by Holm."
             }
             (table(

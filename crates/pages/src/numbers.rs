@@ -72,7 +72,7 @@ impl<'a> Part<'a> {
         names.iter().fold(self.clone(), |part, name| part.get(name))
     }
 
-    /// The elements of a list; none where it is no list.
+    /// Returns the elements of a list; empty for any other value.
     pub fn elements(&self) -> Vec<Part<'a>> {
         let list = self.value.as_array().into_iter().flatten();
         list.enumerate().map(|(index, value)| Self { value, pointer: format!("{}/{index}", self.pointer) }).collect()

@@ -88,7 +88,7 @@ fn drawing(curves: &[Curve], axis: Axis, rates: &[f64], scale: &str) -> Markup {
     }));
     let chart = Chart {
         title: format!("ROC, {scale} scale"),
-        description: "True-positive rate by false-positive rate; the table has the numbers".to_owned(),
+        description: "True-positive rate by false-positive rate; the table has every 16th point".to_owned(),
         x: axis,
         y: Axis::shares("true-positive rate"),
         marks,

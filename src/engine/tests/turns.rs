@@ -55,7 +55,7 @@ fn principals_get_the_same_share_of_tokens_whatever_the_length_of_their_texts() 
 }
 
 #[test]
-fn nobody_saves_up_a_share() {
+fn an_idle_principal_accumulates_no_share() {
     let (mut queue, model) = (fair_queue(), "m".into());
     // One principal is served alone for a while; another that comes later does not overtake all that comes after.
     (0..50).for_each(|_| queue.push(Class::Interactive, &model, asked_by("early", 10)));
@@ -81,7 +81,7 @@ fn without_names_the_order_is_that_of_arrival() {
 }
 
 #[test]
-fn work_on_another_model_makes_nobody_wait_longer() {
+fn work_on_another_model_does_not_delay_others() {
     let (mut queue, busy, idle) = (fair_queue(), "busy".into(), "idle".into());
     (0..100).for_each(|_| queue.push(Class::Interactive, &busy, asked_by("bulk", 10)));
     // The turn of this one is after all of those, and a device that serves no other model takes it now.
@@ -124,20 +124,26 @@ fn a_model_that_does_not_run_holds_the_clock_of_no_other() {
     assert!((4..=6).contains(&second), "{names:?}");
 }
 
-/// Batches of batch work and of texts that run of 20, where one principal sends texts and another has an audit.
+/// Runs batches of the model `m`, and returns the number of those that are of audits.
+fn audits(queue: &mut Queue<Entry>, turn: &mut Turn, budget: usize, batches: usize) -> usize {
+    let mut led = 0;
+    for _ in 0..batches {
+        let lead = lead(queue, turn, |model| model == "m").unwrap();
+        led += usize::from(lead.class == Class::Batch);
+        queue.take(&lead, turn, budget, |_| true);
+    }
+    led
+}
+
+/// Returns the numbers of batches of audits and of texts among 20, where these principals send texts and one has an audit.
 fn shares(texts_of: &[&str], audit_of: &str) -> (usize, usize) {
     let (mut queue, mut turn, model) = (fair_queue(), Turn::new(10), "m".into());
     for _ in 0..100 {
         texts_of.iter().for_each(|name| queue.push(Class::Interactive, &model, asked_by(name, 10)));
         queue.push(Class::Batch, &model, asked_by(audit_of, 10));
     }
-    let mut audits = 0;
-    for _ in 0..20 {
-        let lead = lead(&queue, &turn, |_| true).unwrap();
-        audits += usize::from(lead.class == Class::Batch);
-        queue.take(&lead, &mut turn, 10, |_| true);
-    }
-    (audits, 20 - audits)
+    let led = audits(&mut queue, &mut turn, 10, 20);
+    (led, 20 - led)
 }
 
 #[test]
@@ -159,21 +165,12 @@ fn a_client_whose_texts_are_through_counts_no_more() {
     // Two of another client, and one of the audit's own: both are soon through, whichever comes first.
     (0..2).for_each(|_| queue.push(Class::Interactive, &model, asked_by("c", 10)));
     queue.push(Class::Interactive, &model, asked_by("b", 10));
-    let mut classes = |batches: usize| -> usize {
-        let mut audits = 0;
-        for _ in 0..batches {
-            let lead = lead(&queue, &turn, |_| true).unwrap();
-            audits += usize::from(lead.class == Class::Batch);
-            queue.take(&lead, &mut turn, 10, |_| true);
-        }
-        audits
-    };
-    classes(12);
-    assert_eq!(classes(20), 10);
+    audits(&mut queue, &mut turn, 10, 12);
+    assert_eq!(audits(&mut queue, &mut turn, 10, 20), 10);
 }
 
 #[test]
-fn texts_of_another_device_give_nobody_here_a_larger_share() {
+fn texts_for_another_device_do_not_change_the_shares_here() {
     let (mut queue, mut turn, model) = (fair_queue(), Turn::new(10), "m".into());
     for _ in 0..40 {
         queue.push(Class::Interactive, &model, asked_by("a", 10));
@@ -182,13 +179,7 @@ fn texts_of_another_device_give_nobody_here_a_larger_share() {
             queue.push(Class::Interactive, &"elsewhere".into(), asked_by(name, 10));
         }
     }
-    let mut audits = 0;
-    for _ in 0..20 {
-        let lead = lead(&queue, &turn, |model| model == "m").unwrap();
-        audits += usize::from(lead.class == Class::Batch);
-        queue.take(&lead, &mut turn, 10, |_| true);
-    }
-    assert_eq!(audits, 10);
+    assert_eq!(audits(&mut queue, &mut turn, 10, 20), 10);
 }
 
 #[test]
@@ -199,28 +190,20 @@ fn texts_that_do_not_fill_a_budget_are_a_batch_all_the_same() {
         (0..2).for_each(|_| queue.push(Class::Interactive, &model, asked_by("a", 40)));
         queue.push(Class::Batch, &model, asked_by("b", 100));
     }
-    let mut audits = 0;
-    for _ in 0..20 {
-        let lead = lead(&queue, &turn, |_| true).unwrap();
-        audits += usize::from(lead.class == Class::Batch);
-        queue.take(&lead, &mut turn, 100, |_| true);
-    }
-    assert_eq!(audits, 10);
+    assert_eq!(audits(&mut queue, &mut turn, 100, 20), 10);
 }
 
 #[test]
 fn small_batches_of_texts_leave_an_audit_its_share_of_the_time() {
     let (mut queue, mut turn, model) = (fair_queue(), Turn::new(1_000), "m".into());
     (0..40).for_each(|_| queue.push(Class::Batch, &model, asked_by("b", 1_000)));
-    let mut audits = 0;
+    let mut led = 0;
     for _ in 0..25 {
         queue.push(Class::Interactive, &model, asked_by("a", 20));
-        let lead = lead(&queue, &turn, |_| true).unwrap();
-        audits += usize::from(lead.class == Class::Batch);
-        queue.take(&lead, &mut turn, 1_000, |_| true);
+        led += audits(&mut queue, &mut turn, 1_000, 1);
     }
     // Two of three batches are texts: each counts for a quarter of a budget, and half a budget is enough.
-    assert_eq!(audits, 8);
+    assert_eq!(led, 8);
 }
 
 #[test]

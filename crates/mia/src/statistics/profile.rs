@@ -60,7 +60,7 @@ pub struct PositionMeans {
     pub count: usize,
     /// Mean log-probability of the observed tokens.
     pub mean_lp: f64,
-    /// Standard error of `mean_lp`, of which the texts count as independent; absent for a single token.
+    /// Standard error of `mean_lp`, with the texts taken as independent; absent for a single token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standard_error_lp: Option<f64>,
     /// Mean entropy of the model's distribution; absent where the model does not give it.
