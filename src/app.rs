@@ -3,6 +3,7 @@
 mod check;
 mod devices;
 mod signals;
+mod signing;
 
 use crate::api::{self, JobContext, JobKinds, RoutedJobs};
 use crate::config::{self, AdapterSettings, Settings};
@@ -22,6 +23,7 @@ use lm::models::device::ComputeDevice;
 use lm::models::files::ModelFiles;
 pub use signals::EntryControl;
 use signals::{Ending, impatience};
+pub use signing::{read_signing_key, signing_key};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -108,6 +110,7 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
     });
     refuse_strangers(&settings)?;
     let entry = EntryControl::open(&settings)?;
+    let signing_key = signing_key(&settings)?.map(Arc::new);
     entry.note_start(&settings);
     entry.reload_on_hangup();
     let listener = listen(&settings, entry.tls.clone()).await?;
@@ -117,7 +120,8 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
     let scorer = start_scorer(&settings, hub())?;
     let (engine, kinds) = (scorer.engine().clone(), api::JobKinds::all());
     let jobs = ServiceJobs::start(&kinds, &scorer, &store, &settings).await?;
-    let state = entry.guard(api::ApiState::new(scorer, jobs.routed.clone(), metrics, &settings));
+    let state = api::ApiState { signing_key, ..api::ApiState::new(scorer, jobs.routed.clone(), metrics, &settings) };
+    let state = entry.guard(state);
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     tracing::info!("listening on {scheme}://{}, documentation at /docs", listener.address()?);
     match &metrics_listener {

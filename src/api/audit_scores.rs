@@ -9,6 +9,7 @@ use crate::audits::{AuditError, ScoreHeader, ScoreReader, ScoredRow, StoredScore
 use crate::datasets::ExtraColumns;
 use crate::table::{ColumnKind, ParquetWriter, ResultRow, Table, text};
 use crate::wire::inert;
+use attestation::{LeafSalts, SampleTrees, TreeBuilder};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -18,6 +19,7 @@ use futures::stream;
 use pages::{BYTES_PER_SCORE, MethodScores, drawn_methods};
 use serde_json::Value;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 pub const PARQUET: &str = "application/vnd.apache.parquet";
 
@@ -42,6 +44,8 @@ enum ScoresFormat {
 /// A file that is being written.
 struct ScoresFile {
     reader: ScoreReader,
+    /// Salts of the signed report, if there is a signing key.
+    salts: Option<LeafSalts>,
     /// Rows so far.
     rows: usize,
     writer: RowWriter,
@@ -57,7 +61,8 @@ enum RowWriter {
 }
 
 /// Writes some rows, the first at index `first`, which is 0 at the beginning of the file.
-type WriteLines = fn(scores: &StoredScores, rows: &[ScoredRow], first: usize) -> io::Result<Vec<u8>>;
+type WriteLines =
+    fn(scores: &StoredScores, salts: Option<&LeafSalts>, rows: &[ScoredRow], first: usize) -> io::Result<Vec<u8>>;
 
 /// The scores in the format that the client prefers, written as they are read.
 pub async fn respond(state: &ApiState, scores: StoredScores, headers: &HeaderMap) -> Result<Response, Problem> {
@@ -72,13 +77,14 @@ pub async fn respond(state: &ApiState, scores: StoredScores, headers: &HeaderMap
         ScoresFormat::Csv => (CSV_UTF8, csv),
         ScoresFormat::Parquet => {
             let writer = ParquetWriter::new(Vec::new(), table(&scores).await?).map_err(Problem::internal)?;
-            let body = body(scores, RowWriter::Parquet(writer));
+            let body = body(scores, None, RowWriter::Parquet(writer));
             return Ok(([(header::CONTENT_TYPE, PARQUET), (header::VARY, "accept")], body).into_response());
         }
     };
     let gzip = takes_gzip(headers).then(|| GzEncoder::new(Vec::new(), Compression::fast()));
     let compressed = gzip.is_some();
-    let body = body(scores, RowWriter::Lines { write, gzip });
+    let salts = salts(state, &scores);
+    let body = body(scores, salts, RowWriter::Lines { write, gzip });
     let mut response = ([(header::CONTENT_TYPE, media)], body).into_response();
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
     if compressed {
@@ -86,6 +92,32 @@ pub async fn respond(state: &ApiState, scores: StoredScores, headers: &HeaderMap
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     Ok(response)
+}
+
+/// The salts of the lines of an audit; `None` if reports are not signed.
+fn salts(state: &ApiState, scores: &StoredScores) -> Option<LeafSalts> {
+    state.signing_key.as_ref().map(|key| key.salts(scores.audit.into_bytes()))
+}
+
+/// The trees over the samples and over the lines of their scores, and the SHA-256 of all lines.
+pub async fn trees(state: &ApiState, scores: StoredScores) -> Result<(SampleTrees, String), Problem> {
+    state.memory.grow_to(LINES_MEMORY)?;
+    let (header, salts) = (Arc::clone(&scores.header), salts(state, &scores).map(Arc::new));
+    let (mut trees, mut reader, mut first) = (TreeBuilder::default(), ScoreReader::new(scores), 0);
+    while let Some(rows) = reader.next_rows().await? {
+        let (header, salts, count) = (Arc::clone(&header), salts.clone(), rows.len());
+        let add = move || {
+            for (index, row) in (first..).zip(&rows) {
+                let line = serde_json::to_vec(&SampleLine::new(&header, salts.as_deref(), index, row))?;
+                let opening = salts.as_ref().map(|salts| row.scores.opening(salts, index));
+                trees.add(&line, &opening.unwrap_or_default());
+            }
+            Ok::<_, serde_json::Error>(trees)
+        };
+        trees = state.scorer.workers().run(add).await?.map_err(Problem::internal)?;
+        first += count;
+    }
+    Ok(trees.finish())
 }
 
 /// Reads the scores of the methods that the page of a report draws.
@@ -115,8 +147,8 @@ fn formats() -> impl Iterator<Item = (&'static str, ScoresFormat)> {
     ndjson.chain([(CSV, ScoresFormat::Csv), (PARQUET, ScoresFormat::Parquet)])
 }
 
-fn body(scores: StoredScores, writer: RowWriter) -> Body {
-    let begin = ScoresFile { reader: ScoreReader::new(scores), rows: 0, writer };
+fn body(scores: StoredScores, salts: Option<LeafSalts>, writer: RowWriter) -> Body {
+    let begin = ScoresFile { reader: ScoreReader::new(scores), salts, rows: 0, writer };
     let chunks = stream::try_unfold(Some(begin), |file| async {
         let Some(mut file) = file else { return Ok(None) };
         let rows = file.next_rows().await.map_err(io::Error::other)?;
@@ -156,7 +188,8 @@ impl ScoresFile {
             }
             RowWriter::Lines { write, ref mut gzip } => {
                 // The beginning of the file is written even without rows.
-                let lines = if is_end && first > 0 { Vec::new() } else { write(scores, rows, first)? };
+                let lines =
+                    if is_end && first > 0 { Vec::new() } else { write(scores, self.salts.as_ref(), rows, first)? };
                 match gzip {
                     Some(gzip) => compressed(gzip, &lines, is_end)?,
                     None => lines,
@@ -176,10 +209,10 @@ fn compressed(gzip: &mut GzEncoder<Vec<u8>>, lines: &[u8], is_end: bool) -> io::
     Ok(std::mem::take(gzip.get_mut()))
 }
 
-fn ndjson(scores: &StoredScores, rows: &[ScoredRow], first: usize) -> io::Result<Vec<u8>> {
+fn ndjson(scores: &StoredScores, salts: Option<&LeafSalts>, rows: &[ScoredRow], first: usize) -> io::Result<Vec<u8>> {
     let mut lines = Vec::new();
     for (index, row) in (first..).zip(rows) {
-        serde_json::to_writer(&mut lines, &SampleLine::new(&scores.header, index, row))?;
+        serde_json::to_writer(&mut lines, &SampleLine::new(&scores.header, salts, index, row))?;
         lines.push(b'\n');
     }
     Ok(lines)
@@ -187,7 +220,7 @@ fn ndjson(scores: &StoredScores, rows: &[ScoredRow], first: usize) -> io::Result
 
 /// Lines of CSV, after the names of the columns where they are the first. A value that is missing is empty, a number has the digits
 /// of JSON.
-fn csv(scores: &StoredScores, rows: &[ScoredRow], first: usize) -> io::Result<Vec<u8>> {
+fn csv(scores: &StoredScores, _: Option<&LeafSalts>, rows: &[ScoredRow], first: usize) -> io::Result<Vec<u8>> {
     let (leading, trailing) = (LEADING.map(|(name, _)| name), TRAILING.map(|(name, _)| name));
     let labels: Vec<&str> = scores.header.listed().map(|(_, column)| &*column.method.label).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());
@@ -198,7 +231,7 @@ fn csv(scores: &StoredScores, rows: &[ScoredRow], first: usize) -> io::Result<Ve
         writer.write_record(names.chain(trailing.map(str::to_owned)).chain(others))?;
     }
     for (index, row) in (first..).zip(rows) {
-        let line = SampleLine::new(&scores.header, index, row).row()?;
+        let line = SampleLine::new(&scores.header, None, index, row).row()?;
         let fields = leading.iter().map(|name| line.get(*name));
         let fields = fields.chain(labels.iter().map(|label| line.get("scores")?.get(label)));
         let fields = fields.chain(trailing.iter().map(|name| line.get(*name)));
@@ -233,7 +266,7 @@ async fn table(scores: &StoredScores) -> Result<Table, AuditError> {
 
 /// A row of a Parquet file with what came along among its other fields.
 fn result(header: &ScoreHeader, index: usize, row: &ScoredRow) -> io::Result<ResultRow> {
-    let mut result = SampleLine::new(header, index, row).row()?;
+    let mut result = SampleLine::new(header, None, index, row).row()?;
     result.shift_remove("columns");
     result.extend(renamed(header, row.columns.tree()?));
     Ok(result)

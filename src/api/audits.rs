@@ -15,6 +15,7 @@ use crate::datasets::{SampleBlocks, SubmittedSamples};
 use crate::jobs::Submission;
 use crate::scorer::{Plan, ScorerError};
 use crate::store::DatasetRow;
+use attestation::SampleTrees;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use futures::TryStreamExt;
@@ -139,6 +140,13 @@ impl JobResource for AuditKind {
         match state.jobs.kind::<Self>()?.scores(id).await? {
             Some(scores) => audit_scores::drawn(state, scores, report).await,
             None => Ok(Vec::new()),
+        }
+    }
+
+    async fn sample_trees(state: &ApiState, id: Uuid) -> Result<Option<(SampleTrees, String)>, Problem> {
+        match state.jobs.kind::<Self>()?.scores(id).await? {
+            Some(scores) => audit_scores::trees(state, scores).await.map(Some),
+            None => Ok(None),
         }
     }
 

@@ -1,10 +1,14 @@
-//! Reports as pages of HTML: their media type, and the headers that they are sent with.
+//! Media types of reports, and the headers that pages are sent with.
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
 pub const HTML: &str = "text/html";
 pub const JSON: &str = "application/json";
+/// The media type of a signed report.
+pub const DSSE: &str = "application/vnd.dsse.envelope+json";
+/// The media type of a signed report with its verdict as `eval-result`, an envelope a line.
+pub const BUNDLE: &str = "application/vnd.in-toto.bundle";
 
 /// The media type of a page as it is sent.
 const HTML_UTF8: &str = "text/html; charset=utf-8";

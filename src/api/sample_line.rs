@@ -4,6 +4,7 @@ use crate::audits::{ScoreHeader, ScoredRow};
 use crate::datasets::{ColumnText, SampleId};
 use crate::scorer::TextError;
 use crate::table::{ColumnKind, ResultRow};
+use attestation::{LeafOpening, LeafSalts};
 use mia::texts::hexadecimal;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -23,7 +24,7 @@ pub const LEADING: [(&str, ColumnKind); 9] = [
     ("windows", ColumnKind::Integer),
 ];
 /// The columns of a table after those of the methods.
-pub const TRAILING: [(&str, ColumnKind); 10] = [
+pub const TRAILING: [(&str, ColumnKind); 11] = [
     ("alpha_used", ColumnKind::Text),
     ("errors", ColumnKind::Text),
     ("posterior", ColumnKind::Float),
@@ -34,6 +35,7 @@ pub const TRAILING: [(&str, ColumnKind); 10] = [
     ("control_measures", ColumnKind::Text),
     ("log_odds", ColumnKind::Float),
     ("text_digest", ColumnKind::Text),
+    ("baseline_scores", ColumnKind::Text),
 ];
 
 /// One sample.
@@ -96,6 +98,16 @@ pub struct SampleLine<'a> {
     log_odds: Option<f64>,
     /// The first 16 bytes of the SHA-256 of the text, in hexadecimal digits: the texts of a cluster count in this order.
     text_digest: String,
+    /// Score of each baseline that the request does not list, by label.
+    #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
+    baseline_scores: Vec<(&'a str, f64)>,
+    /// With a signing key: the salt of the sample in the signed report, in hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    salt: Option<String>,
+    /// With a signing key: SHA-256 of the sample as a line of JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample_digest: Option<String>,
     /// Other columns of the sample, as long as the samples are kept.
     #[serde(skip_serializing_if = "ColumnText::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>, required = false)]
@@ -103,7 +115,14 @@ pub struct SampleLine<'a> {
 }
 
 impl<'a> SampleLine<'a> {
-    pub fn new(header: &'a ScoreHeader, index: usize, ScoredRow { scores: row, columns }: &'a ScoredRow) -> Self {
+    /// `salts` are those of the signed report; `None` for a line that no report commits to.
+    pub fn new(
+        header: &'a ScoreHeader,
+        salts: Option<&LeafSalts>,
+        index: usize,
+        ScoredRow { scores: row, columns }: &'a ScoredRow,
+    ) -> Self {
+        let LeafOpening { salt, sample_digest } = salts.map(|salts| row.opening(salts, index)).unwrap_or_default();
         Self {
             index,
             id: row.id.as_ref(),
@@ -131,6 +150,15 @@ impl<'a> SampleLine<'a> {
             control_measures: row.named_control_measures().collect(),
             log_odds: row.log_odds,
             text_digest: hexadecimal(row.text.as_bytes()),
+            baseline_scores: header
+                .columns
+                .iter()
+                .zip(&row.scores)
+                .filter(|(column, _)| !column.listed)
+                .filter_map(|(column, score)| Some((&*column.method.label, (*score)?)))
+                .collect(),
+            salt,
+            sample_digest,
             columns,
         }
     }

@@ -10,6 +10,7 @@ use crate::scorer::Scorer;
 use crate::slots::{Slot, Slots};
 use crate::store::{Principal, Store};
 use crate::telemetry::MetricsExporter;
+use attestation::SigningKey;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Extensions, header};
@@ -64,6 +65,8 @@ pub struct ApiState {
     pub draining: CancellationToken,
     /// Accepted keys; `None` if no key is needed.
     pub keyring: Option<Keyring>,
+    /// Signs reports; `None` if they are not signed.
+    pub signing_key: Option<Arc<SigningKey>>,
     pub origins: AcceptedOrigins,
     /// True if `/metrics` is served on an address of its own.
     pub metrics_apart: bool,
@@ -130,6 +133,7 @@ impl ApiState {
             metrics,
             draining: CancellationToken::new(),
             keyring: None,
+            signing_key: None,
             origins: AcceptedOrigins {
                 pages: server.cors.clone(),
                 hosts: match (&settings.auth.keys, server.is_local()) {

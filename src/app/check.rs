@@ -1,6 +1,6 @@
 //! Faults that would keep the service from starting or serving its models, found without serving.
 
-use super::{hub, listen, listen_for_metrics, refuse_strangers};
+use super::{hub, listen, listen_for_metrics, refuse_strangers, signing_key};
 use crate::access::Keyring;
 use crate::config::{AdapterSettings, DEMO, DEMO_REFERENCE, ModelSettings, Settings};
 use crate::pool::Origin;
@@ -31,6 +31,7 @@ pub async fn check(settings: &Settings) -> Vec<CheckedPart> {
         parts.push(part("metrics", metrics(settings).await));
     }
     parts.push(part("keys", keys(settings)));
+    parts.push(part("reports", reports(settings)));
     if let Some(tls) = settings.server.tls.clone() {
         let certificate = tls.certificate.display().to_string();
         parts.push(part("TLS", Tls::open(tls).context("`server.tls`").map(|_| certificate)));
@@ -64,6 +65,12 @@ fn keys(settings: &Settings) -> Result<String> {
     let Some(file) = &settings.auth.keys else { return Ok("none: clients need no key".to_owned()) };
     Keyring::open(file).context("`auth.keys`")?;
     Ok(file.display().to_string())
+}
+
+fn reports(settings: &Settings) -> Result<String> {
+    let key = signing_key(settings)?;
+    Ok(key
+        .map_or("reports are not signed".to_owned(), |key| format!("reports are signed by key {}", key.public().id())))
 }
 
 async fn store(settings: &Settings) -> Result<String> {

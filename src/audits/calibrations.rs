@@ -37,7 +37,7 @@ pub struct Calibration {
 
 impl Calibration {
     /// `samples` are the texts, where they are at hand.
-    fn new(scores: LoadedScores, samples: Option<SampleBlocks>) -> Self {
+    pub(super) fn new(scores: LoadedScores, samples: Option<SampleBlocks>) -> Self {
         let clusters = clusters(&scores.rows);
         let texts = (scores.rows.iter().zip(&clusters))
             .filter_map(|(row, &cluster)| Some((row.normalized?, cluster)))

@@ -31,6 +31,7 @@ mod membership_tests;
 mod paired_samples;
 mod plan;
 mod profiles;
+mod recomputation;
 mod report;
 mod request;
 mod results;
@@ -68,6 +69,7 @@ pub use membership_tests::{
 };
 pub use paired_samples::PairedSamples;
 pub use plan::AuditPlan;
+pub use recomputation::{RecomputationError, RecomputedReport, ScoreLine, ScoredTexts, recompute};
 pub use report::{
     AuditReport, Averages, Excluded, ExpandedRequest, GroupAverage, GroupMethod, GroupReport, MeanTpr, MethodFindings,
     MethodReport, OtherModel, Provenance, SampleCounts, SeedSpread, SeedSummary, Separation, VersusBaseline,
@@ -77,5 +79,5 @@ pub use request::{AuditMetrics, AuditOptions, AuditRequest, AverageOver, Profile
 pub use results::{AuditResults, ExclusionCount, SampleScores};
 pub use run::{AuditOutcome, run};
 pub use run_event::{RunEvent, TuningProgress};
-pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens};
+pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens, is_of_text_alone};
 pub use stored_scores::{LoadedScores, ScoreHeader, ScoreReader, ScoredRow, StoredScores};

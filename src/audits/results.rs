@@ -5,13 +5,14 @@ use super::error::AuditFailure;
 use super::evidence::controls_itself;
 use super::findings::{BlindFindings, CalibratedResults, SplitOutcome};
 use super::selected_tokens::SelectedTokens;
-use crate::datasets::{Sample, SampleId};
+use crate::datasets::{Sample, SampleDigest, SampleId};
 use crate::pool::ModelInfo;
 use crate::scorer::{Overflow, TextError, TextResult, Usage};
+use attestation::{LeafOpening, LeafSalts};
 use indexmap::IndexMap;
 use mia::methods::LabelledMethod;
 use mia::statistics::{AuditSample, CONTROL_MEASURES, Comparability, PositionRows, PriorTest};
-use mia::texts::TextDigest;
+use mia::texts::{TextDigest, hexadecimal};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -113,6 +114,9 @@ pub struct SampleScores {
     /// Hashes of some of the text's n-grams, by which a calibration recognises text that other works share.
     #[serde(default, skip_serializing_if = "<[u64]>::is_empty")]
     pub ngrams: Box<[u64]>,
+    /// The digest of the sample; none in scores that an earlier version stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SampleDigest>,
     /// Why scores are missing.
     #[serde(default, rename = "failed", skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<RowError>,
@@ -211,6 +215,11 @@ impl SampleScores {
         CONTROL_MEASURE_NAMES.into_iter().zip(measures).filter_map(|(name, measure)| Some((name, measure?)))
     }
 
+    /// The measures of the control model by their names.
+    pub fn measures(measure: impl Fn(&str) -> Option<f64>) -> [Option<f64>; CONTROL_MEASURES] {
+        CONTROL_MEASURE_NAMES.map(measure)
+    }
+
     /// Creates the row of a sample before it is scored, with `columns` places.
     pub fn unknown(sample: &Sample, columns: usize) -> Self {
         Self {
@@ -256,6 +265,14 @@ impl SampleScores {
         match controls_itself(method) {
             true => self.control_measures.and_then(|[loss, ..]| loss),
             false => *self.control.get(place)?,
+        }
+    }
+
+    /// The opening of the sample's leaf in the trees of a signed report.
+    pub fn opening(&self, salts: &LeafSalts, index: usize) -> LeafOpening {
+        LeafOpening {
+            salt: Some(hexadecimal(&salts.salt(index))),
+            sample_digest: self.sample.map(|digest| digest.hexadecimal()),
         }
     }
 

@@ -5,7 +5,7 @@ use super::error::AuditFailure;
 use super::results::SampleScores;
 use super::run_event::RunEvent;
 use super::text_lists::SampleTexts;
-use crate::datasets::{DatasetDigest, Sample, SampleBlocks, SampleId};
+use crate::datasets::{DatasetDigest, Sample, SampleBlocks, SampleDigest, SampleId};
 use crate::scorer::Workers;
 use futures::StreamExt;
 use mia::texts::{NearDuplicateSearch, Shingles, TextDigest, TextSketch};
@@ -90,13 +90,13 @@ impl FirstPass {
     fn with(mut self, samples: Vec<(usize, Sample)>) -> Result<Self, AuditFailure> {
         self.sketches.par_extend(samples.par_iter().map(|(_, sample)| TextSketch::new(&sample.text)));
         for (_, sample) in &samples {
-            self.digest.add(sample).map_err(|error| AuditFailure::Unwritable(error.to_string()))?;
-            self.add(sample);
+            let json = self.digest.add(sample).map_err(|error| AuditFailure::Unwritable(error.to_string()))?;
+            self.add(sample, SampleDigest::new(&json));
         }
         Ok(self)
     }
 
-    fn add(&mut self, sample: &Sample) {
+    fn add(&mut self, sample: &Sample, digest: SampleDigest) {
         let row = self.rows.len();
         let neighbors = sample.neighbors.iter().flatten().map(String::as_str);
         let part = format!("{:?}", (&sample.context, &sample.spans));
@@ -107,7 +107,7 @@ impl FirstPass {
         }
         self.is_copy.push(first != row);
         self.documents.push(sample.document.as_ref().map(SampleId::to_string).map(|id| TextDigest::new(&id)));
-        self.rows.push(SampleScores::unknown(sample, self.columns));
+        self.rows.push(SampleScores { sample: Some(digest), ..SampleScores::unknown(sample, self.columns) });
     }
 }
 

@@ -180,6 +180,11 @@ fn unweighted_selection(method: &Method) -> Method {
     Method { pdr, ..method.clone() }
 }
 
+/// True if the score of a text does not depend on the other texts of its audit, as it does by weights or by a tuning.
+pub fn is_of_text_alone(method: &Method) -> bool {
+    method.split().is_none() && !needs_entropies(method)
+}
+
 /// True if the method weights tokens by entropies over all texts of the audit.
 pub fn needs_entropies(method: &Method) -> bool {
     method.pdr.is_some_and(|pdr| pdr.weighting == Weighting::EntropyDataset)

@@ -56,7 +56,7 @@ pub struct StoredScores {
     /// Key of the samples, if they have extra columns.
     samples: Option<DatasetKey>,
     store: Store,
-    audit: Uuid,
+    pub audit: Uuid,
 }
 
 /// The scores of an audit, all in memory.

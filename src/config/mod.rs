@@ -26,7 +26,7 @@ pub use model_flags::ModelFlags;
 pub use rules::{ID_RULE, is_id, parse_network};
 pub use sections::{
     AdapterSettings, AuthSettings, DEMO, DEMO_REFERENCE, EngineSettings, LimitSettings, LogSettings, ModelSettings,
-    ModelSource, ServerSettings, Settings, StoreSettings, TlsSettings, TokenCountsSettings,
+    ModelSource, ServerSettings, Settings, SigningSettings, StoreSettings, TlsSettings, TokenCountsSettings,
 };
 pub use served::ServedSettings;
 pub use sources::Overrides;

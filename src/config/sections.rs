@@ -39,6 +39,8 @@ pub struct Settings {
     #[garde(dive)]
     pub auth: AuthSettings,
     #[garde(dive)]
+    pub signing: SigningSettings,
+    #[garde(dive)]
     pub log: LogSettings,
     /// Adapters that flags name, each with the id of its model.
     #[serde(skip)]
@@ -139,6 +141,16 @@ pub struct AuthSettings {
     pub record: Option<PathBuf>,
     /// True if clients share cached scores.
     pub share_cache: bool,
+}
+
+/// Signatures of reports.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct SigningSettings {
+    /// The private key, Ed25519 as PKCS #8 in PEM; `None` if reports are not signed.
+    #[serde(deserialize_with = "values::optional_path")]
+    pub key_file: Option<PathBuf>,
 }
 
 /// Settings of the engine that runs models.

@@ -13,7 +13,7 @@ const PREFIX: &str = "PDR_AUDIT__";
 const SEPARATOR: &str = "__";
 
 /// The sections of the settings, as they are written in variables.
-const SECTIONS: [&str; 8] = ["SERVER", "ENGINE", "LIMITS", "MODELS", "TOKEN_COUNTS", "STORE", "AUTH", "LOG"];
+const SECTIONS: [&str; 9] = ["SERVER", "ENGINE", "LIMITS", "MODELS", "TOKEN_COUNTS", "STORE", "AUTH", "SIGNING", "LOG"];
 
 /// Settings of the command line; they win over all other sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use crate::retry::until_final;
 use crate::store::{ClaimedJob, ContentCheck, DatasetKey, DatasetRow, Store, StoreError};
 use futures::stream::{self, Stream, TryStreamExt};
 use mia::texts::sha256_address;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -162,6 +163,24 @@ impl DatasetDigest {
     #[must_use]
     pub fn address(self) -> String {
         sha256_address(self.0)
+    }
+}
+
+/// SHA-256 of a sample as a line of JSON, as [`DatasetDigest`] has it, without the end of the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleDigest(#[serde(with = "hex::serde")] [u8; 32]);
+
+impl SampleDigest {
+    /// Computes the digest of a sample that [`DatasetDigest::add`] returned as JSON.
+    #[must_use]
+    pub fn new(json: &str) -> Self {
+        Self(Sha256::digest(json).into())
+    }
+
+    /// Returns the digest in hexadecimal digits.
+    #[must_use]
+    pub fn hexadecimal(&self) -> String {
+        hex::encode(self.0)
     }
 }
 

@@ -7,7 +7,9 @@ mod column_text;
 mod sample;
 mod totals;
 
-pub use blocks::{DatasetDigest, DatasetEncoder, DatasetWriter, EncodedDataset, SampleBlocks, SubmittedSamples};
+pub use blocks::{
+    DatasetDigest, DatasetEncoder, DatasetWriter, EncodedDataset, SampleBlocks, SampleDigest, SubmittedSamples,
+};
 pub use column_text::{ColumnText, ExtraColumns};
 pub use sample::{Label, MAX_GROUPS, Sample, SampleId};
 pub use totals::{SampleTotals, estimated_tokens};

@@ -85,6 +85,7 @@ async fn all_formats_hold_the_same_rows() {
         "control_measures",
         "log_odds",
         "text_digest",
+        "baseline_scores",
     ];
     assert_eq!(names, expected);
     for (line, row) in lines.iter().zip(&table) {
@@ -125,6 +126,7 @@ async fn other_columns_come_back_with_the_scores_as_long_as_the_samples_are_ther
             "control_measures",
             "log_odds",
             "text_digest",
+            "baseline_scores",
             "page",
             "index (input)",
             "source"
@@ -157,7 +159,7 @@ async fn other_columns_come_back_with_the_scores_as_long_as_the_samples_are_ther
     };
     let after = self::lines(&scores(&app, &audit, "*/*").await);
     assert_eq!(after, without(&lines));
-    assert_eq!(rows(&scores(&app, &audit, PARQUET).await)[0].len(), 21);
+    assert_eq!(rows(&scores(&app, &audit, PARQUET).await)[0].len(), 22);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -161,7 +161,7 @@ async fn scores_come_as_lines_of_json_and_as_csv() {
     let columns = [
         &leading[..],
         &["loss", "mine", "alpha_used", "errors", "posterior", "p_values", "p_value_adjusted", "flagged"],
-        &["control_scores", "control_measures", "log_odds", "text_digest"],
+        &["control_scores", "control_measures", "log_odds", "text_digest", "baseline_scores"],
     ]
     .concat();
     assert_eq!(reader.headers().unwrap(), &csv::StringRecord::from(columns));

@@ -117,14 +117,14 @@ impl Page<'_> {
     }
 }
 
-/// The sections of a report that has none of its own kind.
+/// The sections of a report that no other function draws.
 fn others(report: &Part) -> Markup {
     let has_verdict = !report.get("verdict").is_absent();
     let names = report.value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-    let own = ["verdict", "provenance", "model", "warnings", "methods", "kind", "plan", "usage"];
+    let shown_elsewhere = ["verdict", "provenance", "model", "warnings", "methods", "kind", "plan", "usage"];
     // The comparison of the lists is above, where there is a verdict.
     let compared = ["blind", "comparability"];
-    let is_shown = |name: &&str| own.contains(name) || has_verdict && compared.contains(name);
+    let is_shown = |name: &&str| shown_elsewhere.contains(name) || has_verdict && compared.contains(name);
     html! {
         @if has_verdict { (evidence::what_would_change_it(report)) (evidence::comparability(report)) }
         @for name in names.filter(|name| !is_shown(name)) {
@@ -139,8 +139,8 @@ fn others(report: &Part) -> Markup {
 fn model<'a>(report: &Part<'a>) -> Part<'a> {
     let places: [&[&str]; 5] =
         [&["provenance", "model"], &["verdict", "model", "id"], &["model", "id"], &["model"], &["a", "model", "id"]];
-    let found = places.into_iter().map(|path| report.path(path)).find(|part| part.value.is_string());
-    found.unwrap_or_else(|| report.get("model"))
+    let model = places.into_iter().map(|path| report.path(path)).find(|part| part.value.is_string());
+    model.unwrap_or_else(|| report.get("model"))
 }
 
 /// A title in lower case, with a hyphen for each run of other characters than letters and digits; at most 40 characters.

@@ -45,23 +45,23 @@ struct Curve {
 
 impl Curve {
     fn new(scores: &MethodScores) -> Option<Self> {
-        let of = |scores: &[f64], member: bool| -> Vec<LabelledScore> {
+        let labelled = |scores: &[f64], member: bool| -> Vec<LabelledScore> {
             scores.iter().map(|&score| LabelledScore { score, member }).collect()
         };
-        let all = [of(&scores.members, true), of(&scores.non_members, false)].concat();
+        let all = [labelled(&scores.members, true), labelled(&scores.non_members, false)].concat();
         let points = Roc::new(&all).ok()?.points();
         Some(Self { label: scores.label.clone(), points, counts: [scores.members.len(), scores.non_members.len()] })
     }
 
     /// The largest true-positive rate with a false-positive rate of at most `fpr`.
-    fn at(&self, fpr: f64) -> f64 {
+    fn rate_at(&self, fpr: f64) -> f64 {
         let within = self.points.partition_point(|point| point.fpr <= fpr);
         self.points[within.saturating_sub(1)].tpr
     }
 
     fn interval_at(&self, fpr: f64) -> [f64; 2] {
         let members = self.counts[0];
-        let recognised = (self.at(fpr) * members as f64).round() as usize;
+        let recognised = (self.rate_at(fpr) * members as f64).round() as usize;
         clopper_pearson(recognised, members, CONFIDENCE).unwrap_or([0.0, 1.0])
     }
 }
@@ -83,7 +83,7 @@ fn drawing(curves: &[Curve], axis: Axis, rates: &[f64], scale: &str) -> Markup {
     });
     let mut marks = vec![Mark::Diagonal, Mark::Band { series: 0, points: band.collect() }];
     marks.extend(curves.iter().enumerate().map(|(series, curve)| {
-        let points = rates.iter().map(|&fpr| (fpr, curve.at(fpr))).collect();
+        let points = rates.iter().map(|&fpr| (fpr, curve.rate_at(fpr))).collect();
         Mark::Steps { series, points }
     }));
     let chart = Chart {
@@ -105,7 +105,7 @@ fn rows(curves: &[Curve], rates: &[f64]) -> Markup {
     let number = |value: f64| html! { (Format::Decimals.text(value)) };
     let row = |&fpr: &f64| {
         let [low, high] = curves[0].interval_at(fpr);
-        let rates = curves.iter().map(|curve| number(curve.at(fpr)));
+        let rates = curves.iter().map(|curve| number(curve.rate_at(fpr)));
         let interval = html! { (Format::Decimals.text(low)) " to " (Format::Decimals.text(high)) };
         std::iter::once(html! { (format!("{fpr:.4}")) }).chain(rates).chain([interval]).collect()
     };
@@ -124,7 +124,7 @@ mod tests {
     fn a_curve_has_the_largest_rate_within_each_rate() {
         let curve = Curve::new(&scores(&[4.0, 3.0, 1.0], &[2.0, 0.0])).unwrap();
         for (fpr, tpr) in [(0.0, 2.0 / 3.0), (0.49, 2.0 / 3.0), (0.5, 1.0), (1.0, 1.0)] {
-            assert!((curve.at(fpr) - tpr).abs() < 1e-12, "{fpr}");
+            assert!((curve.rate_at(fpr) - tpr).abs() < 1e-12, "{fpr}");
         }
         // 2 of 3 by Clopper and Pearson.
         let [low, high] = curve.interval_at(0.0);
@@ -140,9 +140,9 @@ mod tests {
     #[test]
     fn a_million_texts_are_drawn_as_many_points_as_a_thousand() {
         let many = |count: u32| {
-            let at = |n: u32| f64::from(n * 7_919 % count);
-            let members: Vec<f64> = (0..count).map(|n| at(n) + f64::from(count) / 5.0).collect();
-            curves(&[scores(&members, &(0..count).map(at).collect::<Vec<_>>())]).into_string().len()
+            let spread = |n: u32| f64::from(n * 7_919 % count);
+            let members: Vec<f64> = (0..count).map(|n| spread(n) + f64::from(count) / 5.0).collect();
+            curves(&[scores(&members, &(0..count).map(spread).collect::<Vec<_>>())]).into_string().len()
         };
         let (few, more) = (many(1_000), many(100_000));
         assert!(more < few + few / 4, "{few} {more}");

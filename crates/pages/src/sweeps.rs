@@ -117,7 +117,7 @@ mod tests {
         let drawn = sweeps(&Part::root(&report)).into_string();
         assert!(drawn.contains("AUROC over alpha") && !drawn.contains("AUROC over k"), "{drawn}");
         let places: Vec<usize> =
-            ["/methods/1/auroc", "/methods/2/auroc", "/methods/0/auroc"].map(|at| drawn.find(at).unwrap()).into();
+            ["/methods/1/auroc", "/methods/2/auroc", "/methods/0/auroc"].map(|path| drawn.find(path).unwrap()).into();
         assert!(places.is_sorted(), "in the order of alpha: {drawn}");
         assert!(drawn.contains("loss+linear(alpha=…)") && !drawn.contains("zlib"), "{drawn}");
     }

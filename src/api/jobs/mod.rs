@@ -16,6 +16,7 @@ use crate::finetunes::AdapterShelf;
 use crate::jobs::{JobKind, JobSnapshot, JobSubject, Subject, Submission};
 use crate::scorer::Scorer;
 use crate::store::DatasetRow;
+use attestation::SampleTrees;
 use pages::MethodScores;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -118,6 +119,15 @@ pub trait JobResource: JobKind + Sized {
         _report: &Value,
     ) -> impl Future<Output = Result<Vec<MethodScores>, Problem>> + Send {
         async { Ok(Vec::new()) }
+    }
+
+    /// The trees that a signed report commits to, over the samples and over their lines of scores, and the SHA-256 of all lines; none
+    /// of most kinds.
+    fn sample_trees(
+        _state: &ApiState,
+        _id: Uuid,
+    ) -> impl Future<Output = Result<Option<(SampleTrees, String)>, Problem>> + Send {
+        async { Ok(None) }
     }
 
     /// The details of a job; `report` is absent in lists and until the job has succeeded.

@@ -134,13 +134,16 @@ fn report_of_one<K: JobResource>() -> Operation {
     let report = ResponseBuilder::new()
         .description(format!("The report of the {noun}"))
         .content(page::HTML, ContentBuilder::new().schema(Some(text())).build())
-        .content(page::JSON, ContentBuilder::new().schema(Some(json)).build());
-    let formats = format!("`{}` or `{}`", page::HTML, page::JSON);
+        .content(page::JSON, ContentBuilder::new().schema(Some(json)).build())
+        .content(page::DSSE, ContentBuilder::new().schema(Some(ObjectBuilder::new())).build())
+        .content(page::BUNDLE, ContentBuilder::new().schema(Some(text())).build());
+    let formats = format!("`{}`, `{}`, `{}` or `{}`", page::HTML, page::JSON, page::DSSE, page::BUNDLE);
     let id = format!("get_{}_report", K::DOCUMENT.operation);
     on_one::<K>(&id, format!("Get the report of {}.", with_article(noun)))
         .description(Some(
-            "As a page of HTML that needs nothing beside it, which is what a client without a preference gets, or as the JSON that the \
-             page is made of. Each number on the page is a `data` element with the JSON pointer to it as `data-at`.",
+            "As a page of HTML that needs nothing beside it, which is what a client without a preference gets, as the JSON that the \
+             page is made of, or signed: an in-toto statement in a DSSE envelope, where the service has a signing key (409 without \
+             one). A bundle has the signed report and, for an audit with a verdict, its claims as in-toto's proposed `eval-result`. Each number on the page is a `data` element with the JSON pointer to it as `data-at`.",
         ))
         .parameter(optional_header("Accept", formats, page::JSON))
         .responses(responses::<StateProblems>().response("200", report).build())

@@ -1,6 +1,8 @@
 //! Where the numbers of a report come from.
 
-use crate::audits::evidence::{CalibrationSource, ControlDefault, DecisionRequest, StratifyBy};
+use crate::audits::evidence::{
+    CalibrationSource, CitedPlan, ControlDefault, DecisionRequest, EvidenceRequest, StratifyBy,
+};
 use crate::audits::request::{AuditMetrics, AuditRequest};
 use crate::audits::results::AuditResults;
 use crate::pool::ModelInfo;
@@ -8,12 +10,12 @@ use crate::scorer::Overflow;
 use crate::served::BackendInfo;
 use lm::models::precision::Rounding;
 use mia::methods::LabelledMethod;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// Provenance: all that is needed to repeat the computation.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Provenance {
     pub model: String,
     pub model_digest: String,
@@ -33,13 +35,18 @@ pub struct Provenance {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adapter_digest: Option<String>,
     /// The other models that took part: reference models and those that made neighbours.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub other_models: Vec<OtherModel>,
     /// The control model, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<OtherModel>,
     pub program_version: String,
+    /// All that the bits of the scores depend on beside the request: the code of the numbers and each model as it ran, separated by
+    /// "; ". Scores of the same samples under the same numerics are equal bit for bit.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub numerics: String,
     /// SHA-256 over the samples as lines of JSON, each with its id, text, label, group, document and whatever else came with it: the
     /// id that the samples have as a dataset.
     pub dataset_digest: String,
@@ -51,7 +58,7 @@ pub struct Provenance {
 }
 
 /// A model that took part beside the one asked about.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OtherModel {
     pub model: String,
     pub model_digest: String,
@@ -69,7 +76,7 @@ pub struct OtherModel {
 }
 
 /// The request of an audit with its defaults filled in, without the samples.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExpandedRequest {
     pub methods: Vec<LabelledMethod>,
     pub overflow: Overflow,
@@ -110,6 +117,7 @@ pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance 
         other_models: other_models.iter().map(OtherModel::from).collect(),
         control: control.as_ref().map(OtherModel::from),
         program_version: env!("CARGO_PKG_VERSION").into(),
+        numerics: results.numerics.clone(),
         dataset_digest: results.dataset_digest.clone(),
         calibration_digest: results.calibration.as_ref().and_then(|calibration| calibration.digest.clone()),
         request: ExpandedRequest {
@@ -124,6 +132,72 @@ pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance 
             calibration: request.evidence.calibration.clone(),
             decisions: request.evidence.decisions.clone(),
         },
+    }
+}
+
+impl Provenance {
+    /// The model that was asked about.
+    pub fn model_info(&self) -> ModelInfo {
+        let Self {
+            model,
+            model_digest,
+            tokenizer_digest,
+            dtype,
+            rounding,
+            device,
+            commit,
+            backend,
+            adapter_digest,
+            ..
+        } = self.clone();
+        ModelInfo {
+            id: model,
+            digest: model_digest,
+            tokenizer_digest,
+            dtype,
+            rounding,
+            device,
+            commit,
+            backend,
+            adapter: adapter_digest,
+        }
+    }
+
+    /// The request of the audit, which cites `plan`.
+    pub fn audit_request(&self, plan: Option<CitedPlan>) -> AuditRequest {
+        let ExpandedRequest {
+            methods,
+            overflow,
+            metrics,
+            primary,
+            control,
+            control_default,
+            stratify,
+            prior,
+            calibration,
+            decisions,
+        } = self.request.clone();
+        let evidence =
+            EvidenceRequest { primary, control, control_default, stratify, prior, calibration, decisions, plan };
+        AuditRequest { model: self.model.clone(), methods, overflow, metrics, evidence }
+    }
+}
+
+impl OtherModel {
+    /// The model without its place, which reports do not name.
+    pub fn model_info(&self) -> ModelInfo {
+        let Self { model, model_digest, tokenizer_digest, dtype, rounding, backend, adapter_digest } = self.clone();
+        ModelInfo {
+            id: model,
+            digest: model_digest,
+            tokenizer_digest,
+            dtype,
+            rounding,
+            device: String::new(),
+            commit: None,
+            backend,
+            adapter: adapter_digest,
+        }
     }
 }
 

@@ -59,6 +59,9 @@ fn every_key_can_come_from_the_file() {
         keys = "keys.toml"
         record = "/var/log/access.ndjson"
         share_cache = true
+
+        [signing]
+        key_file = "report-key.pem"
         [engine]
         device = "cuda:1"
         dtype = "f32"
@@ -147,6 +150,7 @@ fn every_key_can_come_from_the_file() {
             record: Some(PathBuf::from("/var/log/access.ndjson")),
             share_cache: true,
         },
+        signing: SigningSettings { key_file: Some(PathBuf::from("/etc/pdr-audit/report-key.pem")) },
         engine: EngineSettings {
             device: DeviceChoice::Cuda(1),
             dtype: Dtype::F32,

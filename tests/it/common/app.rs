@@ -4,7 +4,7 @@ use super::client::Client;
 use super::goldens::directory;
 use lm::hub::{Hub, HubError};
 use pdr_audit::api::{self, ApiState, JobKinds};
-use pdr_audit::app::{EntryControl, ServiceJobs, start_scorer};
+use pdr_audit::app::{EntryControl, ServiceJobs, signing_key, start_scorer};
 use pdr_audit::config::{self, DeviceChoice, ModelSettings, ModelSource, Settings};
 use pdr_audit::engine::Engine;
 use pdr_audit::scorer::Scorer;
@@ -12,6 +12,7 @@ use pdr_audit::server::{ConnectionLimits, Listener, address_limit};
 use pdr_audit::store::Store;
 use pdr_audit::telemetry::MetricsExporter;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
@@ -94,7 +95,8 @@ impl App {
         let jobs = ServiceJobs::start(kinds, &scorer, &store, settings).await.unwrap();
         let entry = EntryControl::open(settings).unwrap();
         let state = entry.guard(ApiState::new(scorer, jobs.routed, metrics, settings));
-        let state = ApiState { program: env!("CARGO_BIN_EXE_pdr-audit").into(), ..state };
+        let signing_key = signing_key(settings).unwrap().map(Arc::new);
+        let state = ApiState { program: env!("CARGO_BIN_EXE_pdr-audit").into(), signing_key, ..state };
         let config::ServerSettings { header_timeout, write_timeout, connections_per_address, .. } = settings.server;
         let connections = settings.server.connections.unwrap_or(10_000);
         let per_address = address_limit(connections_per_address, connections);

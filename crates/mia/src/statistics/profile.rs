@@ -31,7 +31,7 @@ struct Sums {
 }
 
 /// The first rows of a profile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PositionRows {
     /// From position 1, without gaps.
     pub rows: Vec<PositionRow>,

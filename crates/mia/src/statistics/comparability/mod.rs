@@ -117,27 +117,8 @@ impl ComparabilityFit {
         compared: impl Fn(usize) -> bool,
         retained: bool,
     ) -> Option<Comparability> {
-        let area = |values: &dyn Fn(usize) -> Option<f64>| {
-            let scores = clustered.scores(|text| values(text).filter(|_| compared(text)).map(|value| [value]));
-            let pairs: Vec<(PairedScore, usize)> =
-                (scores.values.iter().zip(clustered.labels()).zip(clustered.strata()))
-                    .filter_map(|((value, &member), &stratum)| {
-                        Some((PairedScore { member, first: 0.0, second: (*value)?[0] }, stratum))
-                    })
-                    .collect();
-            let (samples, strata): (Vec<PairedScore>, Vec<usize>) = pairs.into_iter().unzip();
-            stratified_delong(&samples, &strata)
-        };
-        let StratifiedDifference { delta, standard_error } = area(&|text| Some(self.log_odds[text]))?;
-        let auroc = 0.5 + delta;
-        let upper_bound = (auroc + NORMAL_QUANTILE * standard_error).min(1.0);
-        let state = if upper_bound <= 0.5 + COMPARABILITY_MARGIN {
-            ComparabilityState::Comparable
-        } else if auroc - NORMAL_QUANTILE * standard_error <= 0.5 {
-            ComparabilityState::TooFew
-        } else {
-            ComparabilityState::ListsDiffer
-        };
+        let separation = Comparability::of_log_odds(&self.log_odds, clustered, &compared)?;
+        let area = |values: &dyn Fn(usize) -> Option<f64>| separation_by(values, clustered, &compared);
         let mut differences: Vec<(Measure, f64)> =
             (self.measures.iter()).filter_map(|(measure, value)| Some((measure, 0.5 + area(&value)?.delta))).collect();
         differences.sort_by(|(_, a), (_, b)| (b - 0.5).abs().total_cmp(&(a - 0.5).abs()));
@@ -147,15 +128,43 @@ impl ComparabilityFit {
             _ => Vec::new(),
         };
         let named = |(measure, auroc)| MeasureDifference { measure, auroc, separating: separating(measure) };
-        Some(Comparability {
-            state,
-            auroc,
-            standard_error,
-            upper_bound,
-            margin: COMPARABILITY_MARGIN,
-            measures: differences.into_iter().take(NAMED).map(named).collect(),
-        })
+        Some(Comparability { measures: differences.into_iter().take(NAMED).map(named).collect(), ..separation })
     }
+}
+
+impl Comparability {
+    /// Computes the separation of the lists from the log-odds of each text, without measures; `None` if there is no pair to compare.
+    #[must_use]
+    pub fn of_log_odds(log_odds: &[f64], clustered: &ClusteredTexts, compared: &dyn Fn(usize) -> bool) -> Option<Self> {
+        let separation = separation_by(&|text| log_odds.get(text).copied(), clustered, compared)?;
+        let StratifiedDifference { delta, standard_error } = separation;
+        let auroc = 0.5 + delta;
+        let upper_bound = (auroc + NORMAL_QUANTILE * standard_error).min(1.0);
+        let state = if upper_bound <= 0.5 + COMPARABILITY_MARGIN {
+            ComparabilityState::Comparable
+        } else if auroc - NORMAL_QUANTILE * standard_error <= 0.5 {
+            ComparabilityState::TooFew
+        } else {
+            ComparabilityState::ListsDiffer
+        };
+        Some(Self { state, auroc, standard_error, upper_bound, margin: COMPARABILITY_MARGIN, measures: Vec::new() })
+    }
+}
+
+/// The excess over one half of the AUROC of a measure over clusters, within groups, of the texts that are compared.
+fn separation_by(
+    values: &dyn Fn(usize) -> Option<f64>,
+    clustered: &ClusteredTexts,
+    compared: &dyn Fn(usize) -> bool,
+) -> Option<StratifiedDifference> {
+    let scores = clustered.scores(|text| values(text).filter(|_| compared(text)).map(|value| [value]));
+    let pairs = scores.values.iter().zip(clustered.labels()).zip(clustered.strata());
+    let (samples, strata): (Vec<PairedScore>, Vec<usize>) = pairs
+        .filter_map(|((value, &member), &stratum)| {
+            Some((PairedScore { member, first: 0.0, second: (*value)?[0] }, stratum))
+        })
+        .unzip();
+    stratified_delong(&samples, &strata)
 }
 
 /// Scores each text by what `score` makes of its fold, of the texts of the other folds and of the texts of its fold.
