@@ -311,7 +311,9 @@ class Rows:
             self.texts[self.clusters[place]].append(place)
 
     def column(self, field, name):
-        return np.array([row.get(field, {}).get(name, np.nan) if name else row.get(field, np.nan) for row in self.rows], dtype=float)
+        fields = [field, "baseline_scores"] if field == "scores" else [field]
+        value = lambda row: next((row[field][name] for field in fields if name in row.get(field, {})), np.nan)
+        return np.array([value(row) if name else row.get(field, np.nan) for row in self.rows], dtype=float)
 
     def of_clusters(self, *columns):
         """Mean scores of clusters, each over the same number of its texts, and that number."""

@@ -1,15 +1,17 @@
 //! `pdr-audit audit`: samples in, a report out.
 
+use super::audit_scores::ScoreRows;
 use super::audit_table::scores_of_results;
 use super::evidence_args::EvidenceArgs;
 use super::export::result_file;
 use super::input::InputArgs;
 use super::progress::{self, Progress};
-use super::report_format::ReportArgs;
-use super::run_folder::RunFolder;
+use super::report_format::{ReportArgs, ReportFormat};
+use super::run_folder::{RunFolder, SignedFiles};
 use super::runtime::interrupted;
 use super::scoring_args::{self, ScoringArgs, variant};
-use super::{audit_scores, audit_table, plan_file, report};
+use super::sign::{SigningKeyArgs, raw};
+use super::{audit_table, plan_file, report};
 use crate::audits::{
     self, AuditFailure, AuditMetrics, AuditOptions, AuditOutcome, AuditPlan, AverageOver, RunEvent, TuningProgress,
     with_default_primary,
@@ -19,12 +21,17 @@ use crate::datasets::{DatasetDigest, Sample, SampleBlocks, SampleTotals};
 use crate::new_file::NewFile;
 use crate::samples::RecordPlace;
 use crate::wire::number_of;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use attestation::{LeafSalts, RunTimes, SigningKey, sign_eval_result, sign_report};
 use clap::Args;
 use mia::methods::{Fault, LabelledMethod, Scope, faults_of_texts, possible_default_methods};
 use mia::statistics::Bootstrap;
+use serde_json::Value;
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 #[derive(Args)]
 pub struct AuditArgs {
@@ -66,6 +73,8 @@ pub struct AuditArgs {
     #[arg(long = "report", value_name = "FILE", help_heading = "Output")]
     page: Option<PathBuf>,
     #[command(flatten)]
+    signing: SigningKeyArgs,
+    #[command(flatten)]
     scoring: ScoringArgs,
 }
 
@@ -92,6 +101,12 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
         drop(NewFile::create(target).with_context(|| format!("cannot write {}", target.display()))?);
     }
     let settings = args.scoring.settings(config, &args.input.files())?;
+    let signing_key = args.signing.read(&settings.0)?;
+    ensure!(
+        signing_key.is_some() || args.report.format != Some(ReportFormat::Dsse),
+        "--format dsse: give the key that signs (--signing-key)"
+    );
+    let started = OffsetDateTime::now_utc();
     let chat = scoring_args::chat_renderer(&settings);
     let mut options = args.input.reader.options(None, true, args.label_column.clone());
     options.columns.chat = Some(chat.clone());
@@ -187,10 +202,16 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
     };
     let AuditOutcome { report: audit, results } = outcome.map_err(explained)?;
     let json = serde_json::to_value(&audit)?;
-    args.report.print(&json, |json, width| audit_table::render(json, &scores_of_results(&results), width))?;
+    let salts = signing_key.as_ref().map(|_| LeafSalts::random()).transpose().context("no random numbers")?;
+    let rows = ScoreRows { report: &audit, results: &results, others: &others, salts: salts.as_ref() };
+    let signed = signing_key.map(|key| sign(&json, rows, started, &key)).transpose()?;
+    match (args.report.format, &signed) {
+        (Some(ReportFormat::Dsse), Some(signed)) => stdout().lock().write_all(signed.report.as_bytes())?,
+        _ => args.report.print(&json, |json, width| audit_table::render(json, &scores_of_results(&results), width))?,
+    }
     // Last: where the file cannot be written, the report is there all the same.
     if let Some(target) = &args.scores {
-        audit_scores::write(target, &audit, &results, &others)?;
+        rows.write(target)?;
     }
     if let Some(target) = &args.page {
         let arguments = goal.folder().map_or_else(report::own_arguments, RunFolder::arguments);
@@ -198,9 +219,21 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
         report::write(target, &page)?;
     }
     if let Some(folder) = goal.folder() {
-        folder.complete(&audit, &json, &results, &others)?;
+        folder.complete(&json, rows, signed.as_ref())?;
     }
     Ok(())
+}
+
+/// Signs the report, and its verdict as `eval-result` if there is one.
+fn sign(json: &Value, rows: ScoreRows, started: OffsetDateTime, key: &SigningKey) -> Result<SignedFiles> {
+    let rfc3339 = |time: OffsetDateTime| time.format(&Rfc3339).ok();
+    let finished_at = rfc3339(OffsetDateTime::now_utc());
+    let run = RunTimes { job: None, started_at: rfc3339(started), finished_at };
+    let envelope = serde_json::to_string(&sign_report("audit", run.clone(), raw(json)?, Some(rows.trees()?), key)?)?;
+    let report = format!("{envelope}\n");
+    let verdict = sign_eval_result("audit", &run, json, report.as_bytes(), key)?;
+    let eval_result = verdict.map(|verdict| serde_json::to_string(&verdict)).transpose()?;
+    Ok(SignedFiles { report, eval_result: eval_result.map(|line| format!("{line}\n")) })
 }
 
 /// Says what an audit that was interrupted has left, and how to go on.

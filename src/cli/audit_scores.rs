@@ -5,27 +5,52 @@ use crate::audits::{AuditReport, AuditResults, SampleScores};
 use crate::samples::Fields;
 use crate::table::ResultRow;
 use anyhow::Result;
+use attestation::{LeafOpening, LeafSalts, SampleTrees, TreeBuilder};
 use mia::texts::hexadecimal;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// Writes a row for each sample: the fields that came with it, then its scores and, where the audit has labels, for each method
-/// and false-positive rate the threshold and whether the score reaches it. `others` has the fields of each sample in order.
-pub fn write(target: &Path, report: &AuditReport, results: &AuditResults, others: &[Fields]) -> Result<()> {
-    let labels: Vec<String> = results.listed().map(|(_, column)| column.method.label.to_string()).collect();
-    let rows = || {
-        let rows = results.rows.iter().zip(others).enumerate();
-        Ok(rows.map(|(index, (scores, others))| row(index, others, scores, report, results)))
-    };
-    export::write(target, &labels, rows)
+/// An audit whose scores are written: a row for each sample.
+#[derive(Clone, Copy)]
+pub struct ScoreRows<'a> {
+    pub report: &'a AuditReport,
+    pub results: &'a AuditResults,
+    /// The fields that came with each sample, in order.
+    pub others: &'a [Fields],
+    /// The salts of the signed report; `None` if the report is not signed.
+    pub salts: Option<&'a LeafSalts>,
+}
+
+impl<'a> ScoreRows<'a> {
+    /// The rows: the fields that came with each sample, then its scores and, where the audit has labels, for each method and
+    /// false-positive rate the threshold and whether the score reaches it.
+    fn rows(self) -> impl Iterator<Item = Result<ResultRow>> + 'a {
+        let rows = self.results.rows.iter().zip(self.others).enumerate();
+        rows.map(move |(index, (scores, others))| row(self, index, others, scores))
+    }
+
+    /// Writes the rows to a file, as its name asks for.
+    pub fn write(self, target: &Path) -> Result<()> {
+        let labels: Vec<String> = self.results.listed().map(|(_, column)| column.method.label.to_string()).collect();
+        export::write(target, &labels, || Ok(self.rows()))
+    }
+
+    /// The trees over the samples and over the rows as lines of NDJSON, and the SHA-256 of these.
+    pub fn trees(self) -> Result<(SampleTrees, String)> {
+        let mut trees = TreeBuilder::default();
+        for (index, row) in self.rows().enumerate() {
+            let opening = self.salts.map(|salts| self.results.rows[index].opening(salts, index));
+            trees.add(&serde_json::to_vec(&row?)?, &opening.unwrap_or_default());
+        }
+        Ok(trees.finish())
+    }
 }
 
 fn row(
+    ScoreRows { report, results, salts, .. }: ScoreRows,
     index: usize,
     others: &Fields,
     row: &SampleScores,
-    report: &AuditReport,
-    results: &AuditResults,
 ) -> Result<ResultRow> {
     let mut fields = Fields::from_iter([("index".to_owned(), index.into())]);
     fields.extend(others.clone());
@@ -50,13 +75,23 @@ fn row(
         Some((column.method.label.to_string(), Value::from((*row.control.get(place)?)?)))
     });
     let measures = row.named_control_measures().map(|(name, measure)| (name.to_owned(), Value::from(measure)));
-    let of_control: [(&str, Map<String, Value>); 2] =
-        [("control_scores", control.collect()), ("control_measures", measures.collect())];
-    for (name, values) in of_control.into_iter().filter(|(_, values)| !values.is_empty()) {
+    let baselines = results.columns.iter().zip(&row.scores).filter(|(column, _)| !column.listed);
+    let baselines = baselines.filter_map(|(column, score)| Some((column.method.label.to_string(), (*score)?.into())));
+    let beside: [(&str, Map<String, Value>); 3] = [
+        ("control_scores", control.collect()),
+        ("control_measures", measures.collect()),
+        ("baseline_scores", baselines.collect()),
+    ];
+    for (name, values) in beside.into_iter().filter(|(_, values)| !values.is_empty()) {
         fields.insert(name.to_owned(), Value::Object(values));
     }
     fields.extend(row.log_odds.map(|log_odds| ("log_odds".to_owned(), log_odds.into())));
     fields.insert("text_digest".to_owned(), hexadecimal(row.text.as_bytes()).into());
+    if let Some(salts) = salts {
+        let LeafOpening { salt, sample_digest } = row.opening(salts, index);
+        fields.extend(salt.map(|salt| ("salt".to_owned(), salt.into())));
+        fields.extend(sample_digest.map(|digest| ("sample_digest".to_owned(), digest.into())));
+    }
     fields.insert("errors".to_owned(), serde_json::to_value(results.errors(row).collect::<Vec<_>>())?);
     fields.insert("scores".to_owned(), Value::Object(scores));
     if !thresholds.is_empty() {

@@ -2,15 +2,17 @@
 
 use super::audit::AuditGoal;
 use super::examples::examples;
+use super::report_format::ReportFormat;
 use super::run_folder::RunFolder;
 use super::runtime::block_on;
 use super::{
-    audit, canary, count_tokens, dataset, finetune, key, membership_test, memorization, methods, record, report,
-    request, score, serve, store, texts,
+    audit, canary, count_tokens, dataset, finetune, key, membership_test, memorization, methods, prove, record, report,
+    request, score, serve, sign, store, texts, verify,
 };
 use crate::api::{self, JobKinds};
 use crate::samples;
 use anyhow::{Context, Result, bail};
+use clap::builder::EnumValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Id, Parser, Subcommand, value_parser};
 use std::io::{Write, stdout};
@@ -65,6 +67,12 @@ enum Command {
     Record(record::RecordArgs),
     /// Make a page of HTML of a report: one file that needs nothing beside it.
     Report(report::ReportPageArgs),
+    /// Sign a report, or add a signature to a signed one.
+    Sign(sign::SignArgs),
+    /// Verify a report: its signature, its files, every statistic, some scores and its plan.
+    Verify(Box<verify::VerifyArgs>),
+    /// Show that one sample was among those of a signed report, and nothing of the others.
+    Prove(Box<prove::ProveArgs>),
     /// Check, save and restore the store of a service.
     Store(store::StoreArgs),
     /// Print the OpenAPI document.
@@ -79,7 +87,8 @@ struct AuditCommandArgs {
     #[command(flatten)]
     audit: audit::AuditArgs,
     /// Keep everything in this folder, which is new or empty: request.json, report.json, report.html, its figures, scores.ndjson,
-    /// methods.csv and log.txt. An audit that is interrupted goes on with `--resume`.
+    /// methods.csv and log.txt, and with a signing key report.dsse.json and
+    /// eval-result.dsse.json. An audit that is interrupted goes on with `--resume`.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
 }
@@ -110,7 +119,8 @@ fn with_resume(cli: clap::Command) -> clap::Command {
     let resume = resume.help_heading("Output").exclusive(true);
     let resume = resume
         .help("Go on with the audit of this folder (--out), which was interrupted, with the arguments that it had");
-    cli.mut_subcommand("audit", |command| command.arg(resume))
+    let format = |format: Arg| format.value_parser(EnumValueParser::<ReportFormat>::new());
+    cli.mut_subcommand("audit", |command| command.arg(resume).mut_arg("format", format))
 }
 
 /// Goes on with the audit of a folder.
@@ -135,7 +145,7 @@ pub fn main() -> ExitCode {
     let command = command(&kinds);
     let arguments: Vec<Id> = command.get_arguments().map(|argument| argument.get_id().clone()).collect();
     match dispatch(&kinds, &command.get_matches(), &arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -146,7 +156,7 @@ pub fn main() -> ExitCode {
 
 /// Runs the command, or the job that `--request` has. `arguments` are the ids of those before the name of a command: global ones of the
 /// command are among the matches as well.
-fn dispatch(kinds: &JobKinds, matches: &ArgMatches, arguments: &[Id]) -> Result<()> {
+fn dispatch(kinds: &JobKinds, matches: &ArgMatches, arguments: &[Id]) -> Result<ExitCode> {
     let is_given =
         |id: &&Id| arguments.contains(id) && matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
     if matches.subcommand().is_some() && matches.ids().filter(is_given).any(|id| *id != "config") {
@@ -154,12 +164,13 @@ fn dispatch(kinds: &JobKinds, matches: &ArgMatches, arguments: &[Id]) -> Result<
     }
     let of_audit = matches.subcommand_matches("audit");
     if let Some(folder) = of_audit.and_then(|matches| matches.get_one::<PathBuf>(RESUME)) {
-        return resume(kinds, folder);
+        return resume(kinds, folder).map(|()| ExitCode::SUCCESS);
     }
     match request::requested_job(matches, kinds) {
         Some((document, file)) => {
             let config = matches.get_one::<PathBuf>("config").map(PathBuf::as_path);
-            block_on(request::run(kinds, document, file, request::requested_report(matches), config))
+            block_on(request::run(kinds, document, file, request::requested_report(matches), config))?;
+            Ok(ExitCode::SUCCESS)
         }
         None => run(Cli::from_arg_matches(matches).unwrap_or_else(|error| error.exit())),
     }
@@ -171,7 +182,7 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-fn run(cli: Cli) -> Result<()> {
+fn run(cli: Cli) -> Result<ExitCode> {
     let config = cli.config.as_deref();
     let command = cli.command.unwrap_or_else(|| {
         eprintln!("starting the service; `pdr-audit --help` lists the commands");
@@ -197,10 +208,14 @@ fn run(cli: Cli) -> Result<()> {
         Command::Key(args) => key::run(args, config),
         Command::Record(args) => record::run(args),
         Command::Report(args) => report::run(&args),
+        Command::Sign(args) => sign::run(&args, config),
+        Command::Verify(args) => return block_on(async { Ok(verify::run(*args, config).await) }),
+        Command::Prove(args) => prove::run(&args, config),
         Command::Store(args) => store::run(&args, config),
         Command::ParquetRows { file } => Ok(samples::print_parquet_rows(&file)?),
         Command::Openapi => {
             Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document(&JobKinds::all()))?)?)
         }
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -63,6 +63,21 @@ pub fn examples(command: &str) -> Option<&'static str> {
   pdr-audit texts shelf/ --cut 64 --at sentence --format table
   pdr-audit texts shelf.zip --output passages.ndjson"
         }
+        "sign" => {
+            "  pdr-audit sign run/report.dsse.json --signing-key second.pem --output run/report.dsse.json
+  pdr-audit sign test.json --signing-key report-key.pem --output test.dsse.json
+  pdr-audit sign job.json --scores scores.ndjson --signing-key report-key.pem"
+        }
+        "verify" => {
+            "  pdr-audit verify run/report.dsse.json --key report-key.pub.pem
+  pdr-audit verify run/report.dsse.json --key report-key.pub.pem --dataset models/demo/audit.jsonl --model demo
+  pdr-audit verify report.dsse.json --key report-key.pub.pem --proof proof.json"
+        }
+        "prove" => {
+            "  pdr-audit prove run/report.dsse.json --scores run/scores.ndjson --dataset models/demo/audit.jsonl --index 7
+  pdr-audit prove run/report.dsse.json --scores run/scores.ndjson --dataset models/demo/audit.jsonl --index 7 --with-scores
+  pdr-audit prove report.dsse.json --scores scores.ndjson --dataset labelled.csv --index 0 --output proof.json"
+        }
         "methods" => {
             "  pdr-audit methods --wide
   pdr-audit methods min_k_plus_plus

@@ -54,7 +54,7 @@ pub struct ReaderArgs {
 }
 
 /// The fields of results; those of the input that are called so get another name.
-const RESULT_FIELDS: [&str; 19] = [
+const RESULT_FIELDS: [&str; 22] = [
     "index",
     "cluster",
     "scored_tokens",
@@ -74,6 +74,9 @@ const RESULT_FIELDS: [&str; 19] = [
     "control_measures",
     "log_odds",
     "text_digest",
+    "baseline_scores",
+    "salt",
+    "sample_digest",
 ];
 
 /// The fields that come along with a result, beside which those of the result have their names.

@@ -5,7 +5,9 @@ use crate::access::{ClientLimits, KeyEntry, KeyFile, KeyScope, Secret};
 use crate::config::{ByteSize, ID_RULE, Overrides, Settings, is_id};
 use crate::wire::number_of;
 use anyhow::{Context, Result, bail};
+use attestation::SigningKey;
 use clap::{Args, Subcommand};
+use std::fs::File;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use time::{Duration, OffsetDateTime};
@@ -30,6 +32,11 @@ enum KeyCommand {
     List,
     /// Revoke keys: one by its id, or all of a client.
     Revoke(RevokeArgs),
+    /// Make a key that signs reports, and print its public half.
+    NewSigning {
+        /// Write the private key to this file, which does not exist (Ed25519, PKCS #8 in PEM).
+        file: PathBuf,
+    },
 }
 
 #[derive(Args)]
@@ -79,6 +86,9 @@ struct RevokeArgs {
 /// # Errors
 /// A file that cannot be used, or a key that is not there.
 pub fn run(args: KeyArgs, config: Option<&Path>) -> Result<()> {
+    if let KeyCommand::NewSigning { file } = &args.command {
+        return make_signing_key(file);
+    }
     let path = match args.keys {
         Some(path) => path,
         None => match Settings::load(config, &Overrides::default())?.auth.keys {
@@ -90,7 +100,25 @@ pub fn run(args: KeyArgs, config: Option<&Path>) -> Result<()> {
         KeyCommand::New(new) => make(new, &path, OffsetDateTime::now_utc()),
         KeyCommand::List => list(&KeyFile::read(&path)?, OffsetDateTime::now_utc()),
         KeyCommand::Revoke(revoked) => revoke(&revoked, &path),
+        KeyCommand::NewSigning { file } => make_signing_key(&file),
     }
+}
+
+/// Writes a private key that only the user may read, and prints the public one.
+fn make_signing_key(path: &Path) -> Result<()> {
+    let key = SigningKey::random().context("no random numbers")?;
+    let unwritable = || format!("cannot write {}", path.display());
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).with_context(unwritable)?;
+    file.write_all(key.to_pem()?.as_bytes()).and_then(|()| file.sync_all()).with_context(unwritable)?;
+    eprintln!(
+        "key {}; publish its public half, which is printed here: reports are verified with it",
+        key.public().id()
+    );
+    Ok(stdout().lock().write_all(key.public().to_pem()?.as_bytes())?)
 }
 
 fn make(new: NewKeyArgs, path: &Path, now: OffsetDateTime) -> Result<()> {

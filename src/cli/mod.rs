@@ -1,5 +1,5 @@
 //! The command line: `serve` (the default), `score`, `audit`, `plan`, `test`, `canary`, `dataset`, `texts`, `count-tokens`, `finetune`,
-//! `memorization`, `methods`, `report`, `key`, `record`, `store`, `openapi`.
+//! `memorization`, `methods`, `report`, `sign`, `verify`, `prove`, `key`, `record`, `store`, `openapi`.
 //! Results go to stdout, all else to stderr.
 
 mod audit;
@@ -27,6 +27,7 @@ mod methods;
 mod partial;
 mod plan_file;
 mod progress;
+mod prove;
 mod record;
 mod report;
 mod report_format;
@@ -38,6 +39,7 @@ mod score_output;
 mod score_tally;
 mod scoring_args;
 mod serve;
+mod sign;
 mod source;
 mod store;
 mod test_input;
@@ -45,6 +47,7 @@ mod test_table;
 mod text_table;
 mod texts;
 mod texts_table;
+mod verify;
 mod works;
 
 pub use command::{command, main};

@@ -33,12 +33,7 @@ pub fn run(args: &ReportPageArgs) -> Result<()> {
     let named = || args.file.display().to_string();
     let content = std::fs::read(&args.file).with_context(named)?;
     let document: Value = serde_json::from_slice(&content).with_context(named)?;
-    let report = if document["results"].is_object() { &document["results"] } else { &document };
-    ensure!(report.is_object(), "{}: a report is a JSON object", named());
-    if document["status"].as_str().is_some_and(|status| status != "succeeded") {
-        bail!("{}: the job is {}; it has a report once it has succeeded", named(), document["status"]);
-    }
-    let kind = kind(report).with_context(|| format!("{}: no report of this program is like this", named()))?;
+    let (kind, report) = report_in(&document).with_context(named)?;
     let text = |name: &str| document[name].as_str().map(str::to_owned);
     // The files beside it are of the same run only where it has its name in the folder of one.
     let in_folder = kind == "audit" && args.file.file_name().is_some_and(|name| name == REPORT);
@@ -56,6 +51,19 @@ pub fn run(args: &ReportPageArgs) -> Result<()> {
         Some(target) => write(target, &page),
         None => Ok(stdout().lock().write_all(page.as_bytes())?),
     }
+}
+
+/// The kind and the report of a document: a report, or a job that has succeeded.
+///
+/// # Errors
+/// If it is neither.
+pub fn report_in(document: &Value) -> Result<(&'static str, &Value)> {
+    let report = if document["results"].is_object() { &document["results"] } else { document };
+    ensure!(report.is_object(), "a report is a JSON object");
+    if document["status"].as_str().is_some_and(|status| status != "succeeded") {
+        bail!("the job is {}; it has a report once it has succeeded", document["status"]);
+    }
+    Ok((kind(report).context("no report of this program is like this")?, report))
 }
 
 /// The kind of job that a report is of; `None` if it is of none.

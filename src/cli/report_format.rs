@@ -1,6 +1,7 @@
 //! Printing of reports: as a table that fits the terminal, or as JSON.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,6 +16,15 @@ const WIDTH: usize = 80;
 pub enum ReportFormat {
     Json,
     Table,
+    /// The signed report, an in-toto statement in a DSSE envelope.
+    Dsse,
+}
+
+impl ReportFormat {
+    /// Reads the formats of reports that the command itself does not sign.
+    pub fn unsigned() -> impl TypedValueParser<Value = Self> {
+        PossibleValuesParser::new(["json", "table"]).map(|name| if name == "json" { Self::Json } else { Self::Table })
+    }
 }
 
 /// The options of what a command prints.
@@ -22,7 +32,7 @@ pub enum ReportFormat {
 #[command(next_help_heading = "Output")]
 pub struct ReportArgs {
     /// Format of the report; by default a table on a terminal and JSON elsewhere.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = ReportFormat::unsigned())]
     pub format: Option<ReportFormat>,
     /// Show all columns of tables, also those that the terminal has no room for.
     #[arg(long)]
@@ -36,6 +46,7 @@ impl ReportArgs {
         let default = if out.is_terminal() { ReportFormat::Table } else { ReportFormat::Json };
         match self.format.unwrap_or(default) {
             ReportFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(report)?)?,
+            ReportFormat::Dsse => bail!("--format dsse: the report is not signed"),
             ReportFormat::Table => write!(out, "{}", table(report, table_width(self.wide)))?,
         }
         Ok(())

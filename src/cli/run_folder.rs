@@ -4,16 +4,16 @@
 //! Each file is written as a whole, and the report last: a folder with `request.json` and without `report.json` is that of an audit
 //! that did not end.
 
-use super::audit_scores;
+use super::audit_scores::ScoreRows;
 use super::export;
 use super::report::{self, REPORT, SCORES};
-use crate::audits::{AuditPlan, AuditReport, AuditResults};
+use crate::audits::AuditPlan;
 use crate::new_file::NewFile;
-use crate::samples::Fields;
 use crate::table::ResultRow;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,8 @@ use time::format_description::well_known::Rfc3339;
 const REQUEST: &str = "request.json";
 const METHODS: &str = "methods.csv";
 const PAGE: &str = "report.html";
+const SIGNED: &str = "report.dsse.json";
+const EVAL_RESULT: &str = "eval-result.dsse.json";
 const FIGURES: &str = "figures";
 const LOG: &str = "log.txt";
 const STATISTICS: &str = "statistics";
@@ -56,6 +58,13 @@ impl RunRequest {
     }
 }
 
+/// The signed report of an audit as files.
+pub struct SignedFiles {
+    pub report: String,
+    /// The verdict as in-toto's `eval-result`; `None` if there is none.
+    pub eval_result: Option<String>,
+}
+
 /// The folder of a run that is under way.
 pub struct RunFolder {
     path: PathBuf,
@@ -76,8 +85,9 @@ impl RunFolder {
         }
         match fs::read_dir(path) {
             Ok(mut entries) => {
-                // A run that failed before it had begun leaves no more than a log.
-                let is_foreign = entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != LOG));
+                // A run that failed before it had begun leaves no more than a log, and statistics of no text.
+                let is_ours = |name: &OsStr| name == LOG || name == STATISTICS;
+                let is_foreign = entries.any(|entry| entry.is_ok_and(|entry| !is_ours(&entry.file_name())));
                 ensure!(!is_foreign, "{}: the folder is not empty; name one that is, or a new one", context());
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => fs::create_dir(path).with_context(context)?,
@@ -144,20 +154,24 @@ impl RunFolder {
         }
     }
 
-    /// Writes the scores, the table of the methods and the report, and deletes the statistics.
+    /// Writes the scores, the table of the methods and the report, which may be signed, and deletes the statistics.
     ///
     /// # Errors
     /// Where a file cannot be written.
-    pub fn complete(&self, audit: &AuditReport, json: &Value, results: &AuditResults, others: &[Fields]) -> Result<()> {
-        audit_scores::write(&self.path.join(SCORES), audit, results, others)?;
-        let rows = || Ok(json["methods"].as_array().into_iter().flatten().map(|method| Ok(method_row(method))));
-        export::write(&self.path.join(METHODS), &[], rows)?;
+    pub fn complete(&self, json: &Value, rows: ScoreRows, signed: Option<&SignedFiles>) -> Result<()> {
+        rows.write(&self.path.join(SCORES))?;
+        let methods = || Ok(json["methods"].as_array().into_iter().flatten().map(|method| Ok(method_row(method))));
+        export::write(&self.path.join(METHODS), &[], methods)?;
         let arguments = self.arguments();
-        let (page, figures) = report::draw_audit(json, results, &arguments, |page| (page.html(), page.figures()));
+        let (page, figures) = report::draw_audit(json, rows.results, &arguments, |page| (page.html(), page.figures()));
         report::write(&self.path.join(PAGE), &page)?;
         let folder = self.path.join(FIGURES);
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         figures.iter().try_for_each(|(name, svg)| report::write(&folder.join(name), svg))?;
+        if let Some(signed) = signed {
+            report::write(&self.path.join(SIGNED), &signed.report)?;
+            signed.eval_result.iter().try_for_each(|result| report::write(&self.path.join(EVAL_RESULT), result))?;
+        }
         self.write_json(REPORT, json)?;
         self.log("the audit has ended");
         match fs::remove_dir_all(self.statistics()) {
@@ -219,8 +233,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run");
         let refused = |path: &Path| format!("{:#}", RunFolder::create(path).err().unwrap());
-        RunFolder::create(&path).unwrap().log("begun");
+        let folder = RunFolder::create(&path).unwrap();
+        folder.log("begun");
+        fs::create_dir(folder.statistics()).unwrap();
         assert!(fs::read_to_string(path.join(LOG)).unwrap().ends_with("Z begun\n"));
+        drop(folder);
         drop(RunFolder::create(&path).unwrap());
         fs::write(path.join("mine.txt"), "x").unwrap();
         assert!(refused(&path).ends_with("the folder is not empty; name one that is, or a new one"));

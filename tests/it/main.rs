@@ -58,4 +58,5 @@ mod structure;
 mod token_stats;
 mod trials;
 mod verdict;
+mod verify;
 mod works;
