@@ -258,13 +258,13 @@ def test_cells_of_a_frame_are_plain() -> None:
         }
     )
     assert frame["id"].dtype == float
-    body = protocol.audit(frame, None, None, None, None, None, None, None, None).body
+    body = protocol.audit(frame, *[None] * 10).body
     assert body == {
         "samples": [{"id": 3, "text": "a", "label": 1, "neighbors": ["c", "d"]}, {"text": "b", "group": "g"}]
     }
     assert type(body["samples"][0]["id"]) is int
     frame = pandas.DataFrame({"text": ["a", "b"], "label": pandas.array([True, None], dtype="boolean")})
-    assert protocol.audit(frame, None, None, None, None, None, None, None, None).body == {
+    assert protocol.audit(frame, *[None] * 10).body == {
         "samples": [{"text": "a", "label": True}, {"text": "b"}]
     }
 
@@ -283,10 +283,10 @@ def test_a_method_without_scores_has_a_column() -> None:
 
 def test_no_control_is_told_from_none_named() -> None:
     def submitted(evidence: Evidence | None) -> object:
-        return protocol.audit([{"text": "a"}], None, None, None, None, evidence, None, None, None).body
+        return protocol.audit([{"text": "a"}], None, None, None, None, evidence, *[None] * 5).body
 
     def tested(texts: ComparedTexts) -> object:
-        return protocol.test(texts, None, None, None, None, None, None, None, None).body
+        return protocol.test(texts, *[None] * 9).body
 
     compared: ComparedTexts = {"kind": "dataset", "dataset": "sha256:0"}
     assert tested(compared) == compared

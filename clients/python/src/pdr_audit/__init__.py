@@ -2,6 +2,8 @@
 
 from .async_client import AsyncClient
 from .audit import Audit, AuditScores
+from .audit_run import AuditRun
+from .canaries import Canaries
 from .client import Client
 from .comparison import Comparison
 from .dataset import Dataset
@@ -9,6 +11,7 @@ from .errors import (
     AuditFailed,
     Conflict,
     Denied,
+    InvalidFile,
     InvalidRequest,
     JobFailed,
     NotFound,
@@ -20,6 +23,9 @@ from .errors import (
 )
 from .events import AuditEvent, JobEvent
 from .job import Calibration, Finetune, Job, Memorization, Test
+from .plan import Plan
+from .read import read
+from .report_page import Envelope, Figure, ReportPage
 from .scores import Scores
 
 __all__ = [
@@ -27,14 +33,19 @@ __all__ = [
     "Audit",
     "AuditEvent",
     "AuditFailed",
+    "AuditRun",
     "AuditScores",
     "Calibration",
+    "Canaries",
     "Client",
     "Comparison",
     "Conflict",
     "Denied",
     "Dataset",
+    "Envelope",
+    "Figure",
     "Finetune",
+    "InvalidFile",
     "InvalidRequest",
     "Job",
     "JobEvent",
@@ -42,10 +53,13 @@ __all__ = [
     "Memorization",
     "NotFound",
     "PdrAuditError",
+    "Plan",
     "ProblemError",
+    "ReportPage",
     "Scores",
     "Test",
     "TooLarge",
     "Unavailable",
     "Unreachable",
+    "read",
 ]

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 from urllib.parse import quote
 
 import httpx
 
 from ._rows import Samples, rows
-from ._upload import AsyncSource, Upload
+from ._upload import Archive, AsyncSource, Documents, Upload
 from .audit import Audit, AuditScores
+from .canaries import Canaries
 from .dataset import Dataset
 from .errors import AuditFailed, JobFailed, ProblemError, from_problem
 from .job import Calibration, Finetune, J, Job, Memorization, Test
+from .plan import Plan
+from .report_page import Envelope, ReportPage
 from .types import (
     ComparedTexts,
     Continuation,
+    CutSettings,
     Evidence,
     Lora,
     Method,
@@ -26,6 +30,7 @@ from .types import (
     Optimizer,
     Overflow,
     Passes,
+    ReportFormat,
     SampleScores,
     Text,
     Work,
@@ -39,6 +44,7 @@ Works: TypeAlias = "str | Iterable[str | Work]"
 AuditOrId: TypeAlias = Audit | str
 DatasetOrId: TypeAlias = Dataset | str
 CalibrationOrId: TypeAlias = Calibration | str
+PlanOrId: TypeAlias = Plan | str
 #: A job of any kind; an id alone is that of an audit.
 JobOrId: TypeAlias = Job | str
 OnProgress: TypeAlias = Callable[[int, int], object]
@@ -49,6 +55,13 @@ DEFAULT_RETRIES = 5
 #: Seconds between two looks at a job: at first, and at most.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 IDEMPOTENCY_KEY = "idempotency-key"
+PLANS = "/v1/plans"
+#: The media types of a report by its format.
+REPORTS: Mapping[ReportFormat, str] = {
+    "html": "text/html",
+    "json": "application/json",
+    "dsse": "application/vnd.dsse.envelope+json",
+}
 #: Seconds before a retry where the service names none, and the most of what it may name.
 USUAL_RETRY, LONGEST_RETRY = 5.0, 60.0
 
@@ -81,8 +94,9 @@ class Call:
     @property
     def is_idempotent(self) -> bool:
         """Whether the service does nothing twice where the request comes twice."""
-        # A dataset is the same dataset however often it is uploaded.
-        return self.method == "GET" or IDEMPOTENCY_KEY in self.headers or self.upload is not None
+        # Datasets and plans are the same however often they come.
+        is_named_by_content = self.upload is not None or self.path == PLANS
+        return self.method == "GET" or IDEMPOTENCY_KEY in self.headers or is_named_by_content
 
 
 def score(
@@ -107,14 +121,46 @@ def audit(
     overflow: Overflow | None,
     metrics: Metrics | None,
     evidence: Evidence | None,
+    cut: CutSettings | None,
+    plan: PlanOrId | None,
     name: str | None,
     timeout_seconds: int | None,
     idempotency_key: str | None,
 ) -> Call:
-    body = _given(name=name, metrics=metrics, timeout_seconds=timeout_seconds)
-    # A control of None is sent, since it means something else than none at all.
-    body |= _samples(samples) | _plan(methods, model, overflow) | dict(evidence or {})
+    body = _given(name=name, timeout_seconds=timeout_seconds, plan=plan.id if isinstance(plan, Plan) else plan)
+    body |= _audit(samples, methods, model, overflow, metrics, evidence, cut)
     return _submission(Audit, body, idempotency_key)
+
+
+def plan(
+    samples: Samples | DatasetOrId,
+    methods: Iterable[Method] | None,
+    model: str | None,
+    overflow: Overflow | None,
+    metrics: Metrics | None,
+    evidence: Evidence | None,
+    cut: CutSettings | None,
+) -> Call:
+    return Call("POST", PLANS, _audit(samples, methods, model, overflow, metrics, evidence, cut))
+
+
+def _audit(
+    samples: Samples | DatasetOrId,
+    methods: Iterable[Method] | None,
+    model: str | None,
+    overflow: Overflow | None,
+    metrics: Metrics | None,
+    evidence: Evidence | None,
+    cut: CutSettings | None,
+) -> dict[str, Any]:
+    """The fields that decide the report of an audit."""
+    # A control of None is sent, since it means something else than none at all.
+    return (
+        _given(metrics=metrics, cut=_cut(cut))
+        | _samples(samples)
+        | _plan(methods, model, overflow)
+        | dict(evidence or {})
+    )
 
 
 def calibrate(
@@ -122,11 +168,12 @@ def calibrate(
     methods: Iterable[Method] | None,
     model: str | None,
     overflow: Overflow | None,
+    cut: CutSettings | None,
     name: str | None,
     timeout_seconds: int | None,
     idempotency_key: str | None,
 ) -> Call:
-    body = _given(name=name, timeout_seconds=timeout_seconds)
+    body = _given(name=name, cut=_cut(cut), timeout_seconds=timeout_seconds)
     body |= _samples(samples) | _plan(methods, model, overflow)
     return _submission(Calibration, body, idempotency_key)
 
@@ -138,13 +185,36 @@ def test(
     model: str | None,
     overflow: Overflow | None,
     commitment: str | None,
+    nonce: str | None,
     name: str | None,
     timeout_seconds: int | None,
     idempotency_key: str | None,
 ) -> Call:
-    body = _given(primary=primary, commitment=commitment, name=name, timeout_seconds=timeout_seconds)
+    body = _given(primary=primary, commitment=commitment, nonce=nonce, name=name, timeout_seconds=timeout_seconds)
     body |= _plan(methods, model, overflow) | dict(texts)
     return _submission(Test, body, idempotency_key)
+
+
+def open_canaries(
+    canaries: Canaries,
+    model: str | None,
+    control: str | None,
+    overflow: Overflow | None,
+    commitment: str | None,
+    name: str | None,
+    timeout_seconds: int | None,
+    idempotency_key: str | None,
+) -> Call:
+    committed = commitment or canaries.commitment
+    if committed is None:
+        raise ValueError("there is no commitment: there was no file of it beside the private part, so name it")
+    texts = canaries.texts
+    if control is not None:
+        texts["control"] = control
+    methods = [canaries.method]
+    return test(
+        texts, methods, None, model, overflow, committed, canaries.nonce, name, timeout_seconds, idempotency_key
+    )
 
 
 def measure_memorization(
@@ -201,6 +271,20 @@ def compare(a: AuditOrId, b: AuditOrId) -> Call:
     return one(a, action=f"/compare/{_quoted(b)}")
 
 
+def report(job: JobOrId, format: ReportFormat) -> Call:
+    if format not in REPORTS:
+        raise ValueError(f"the format is {format!r}, and may be one of {', '.join(REPORTS)}")
+    return replace(one(job, action="/report"), headers={"accept": REPORTS[format]})
+
+
+def read_report(response: httpx.Response, format: ReportFormat) -> ReportPage | dict[str, Any] | Envelope:
+    """The report in the format that was asked for."""
+    if format == "html" and response.is_success:
+        return ReportPage(response.text)
+    content = answer(response)
+    return Envelope(content) if format == "dsse" else dict(content)
+
+
 def page(path: str, query: Mapping[str, str | None], after: str | None) -> Call:
     return Call("GET", path, query=_given(**query, after=after))
 
@@ -214,18 +298,43 @@ def upload(
     label_column: str | None,
     id_column: str | None,
     words: int | None,
+    cut: CutSettings | None,
+    name: str | None,
+    chat_template: str | None,
 ) -> Call:
     streamed = Upload(source)
+    media_type = media_type or streamed.media_type()
     query = _given(
-        retain=None if retain else "false",
         keep_columns=None if keep_columns else "false",
         text_column=text_column,
         label_column=label_column,
         id_column=id_column,
         words=None if words is None else str(words),
+        name=name or streamed.document_name(media_type),
+        chat_template=chat_template,
     )
-    headers = {"content-type": media_type or streamed.media_type()}
-    return Call("POST", "/v1/datasets", query=query, headers=headers, upload=streamed)
+    return _upload(streamed, media_type, retain, cut, query)
+
+
+def upload_documents(documents: Documents, retain: bool, cut: CutSettings | None) -> Call:
+    archive = Upload(Archive.of(documents))
+    return _upload(archive, archive.media_type(), retain, cut, {})
+
+
+def _upload(streamed: Upload, media_type: str, retain: bool, cut: CutSettings | None, query: Mapping[str, str]) -> Call:
+    settings = dict(_cut(cut) or {})
+    if "words" in settings:
+        settings["cut"] = settings.pop("words")
+    query = {
+        **query,
+        **_given(retain=None if retain else "false"),
+        **{name: str(value) for name, value in settings.items()},
+    }
+    return Call("POST", "/v1/datasets", query=query, headers={"content-type": media_type}, upload=streamed)
+
+
+def _cut(cut: CutSettings | None) -> Mapping[str, Any] | None:
+    return {"words": cut} if isinstance(cut, int) else cut
 
 
 def one_dataset(dataset: DatasetOrId, method: str = "GET") -> Call:
@@ -237,6 +346,8 @@ def one_adapter(model: str, name: str, method: str) -> Call:
 
 
 def _id(value: Job | Dataset | str) -> str:
+    if isinstance(value, Job) and not value.id:
+        raise ValueError(f"{value!r} was read from a file and has no id, so no service has it")
     return value if isinstance(value, str) else value.id
 
 

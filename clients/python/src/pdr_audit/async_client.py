@@ -6,23 +6,39 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from time import monotonic
 from types import TracebackType
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import httpx
 
 from . import _protocol as protocol
 from ._event_stream import EventStream
-from ._protocol import AuditOrId, CalibrationOrId, Call, DatasetOrId, JobOrId, OnProgress, Texts, Works
+from ._protocol import AuditOrId, CalibrationOrId, Call, DatasetOrId, JobOrId, OnProgress, PlanOrId, Texts, Works
 from ._rows import Samples
-from ._upload import AsyncSource
+from ._upload import AsyncSource, Documents
 from .audit import Audit, AuditScores
+from .canaries import Canaries
 from .comparison import Comparison
 from .dataset import Dataset
 from .errors import Unreachable
 from .events import JobEvent
 from .job import Calibration, Finetune, J, Job, Memorization, Test
+from .plan import Plan
+from .report_page import Envelope, ReportPage
 from .scores import Scores
-from .types import ComparedTexts, Continuation, Evidence, Lora, Method, Metrics, Optimizer, Overflow, Passes, Status
+from .types import (
+    ComparedTexts,
+    Continuation,
+    CutSettings,
+    Evidence,
+    Lora,
+    Method,
+    Metrics,
+    Optimizer,
+    Overflow,
+    Passes,
+    ReportFormat,
+    Status,
+)
 
 
 class AsyncClient:
@@ -75,21 +91,51 @@ class AsyncClient:
         overflow: Overflow | None = None,
         metrics: Metrics | None = None,
         evidence: Evidence | None = None,
+        cut: CutSettings | None = None,
+        plan: PlanOrId | None = None,
         name: str | None = None,
         timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
     ) -> Audit:
         """Submits an audit of samples, or of a dataset; see :meth:`wait` for its end.
 
-        ``evidence`` says what its verdict rests on.
+        ``evidence`` says what its verdict rests on, and ``cut`` cuts the texts into passages. With a ``plan`` an audit
+        that differs from it is refused, and the report cites it.
 
         It fails where it has not ended ``timeout_seconds`` after its submission. The same ``idempotency_key`` with the
         same request gives the same audit, however often it is submitted.
         """
         call = protocol.audit(
-            samples, methods, model, overflow, metrics, evidence, name, timeout_seconds, idempotency_key
+            samples,
+            methods,
+            model,
+            overflow,
+            metrics,
+            evidence,
+            cut,
+            plan,
+            name,
+            timeout_seconds,
+            idempotency_key,
         )
         return Audit(await self._ask(call))
+
+    async def plan(
+        self,
+        samples: Samples | DatasetOrId,
+        *,
+        methods: Iterable[Method] | None = None,
+        model: str | None = None,
+        overflow: Overflow | None = None,
+        metrics: Metrics | None = None,
+        evidence: Evidence | None = None,
+        cut: CutSettings | None = None,
+    ) -> Plan:
+        """Plans an audit: fixes all that decides its report before anything is scored.
+
+        Pass the plan to :meth:`audit`, with the same parameters. A plan that is known keeps its time.
+        """
+        return Plan(await self._ask(protocol.plan(samples, methods, model, overflow, metrics, evidence, cut)))
 
     async def calibrate(
         self,
@@ -98,6 +144,7 @@ class AsyncClient:
         methods: Iterable[Method] | None = None,
         model: str | None = None,
         overflow: Overflow | None = None,
+        cut: CutSettings | None = None,
         name: str | None = None,
         timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
@@ -107,7 +154,7 @@ class AsyncClient:
         Pass the calibration to :meth:`score`, or its id to an audit as ``evidence={"calibration": id}``. It takes at
         least 19 texts, none of them labelled a member. See :meth:`audit` for the other parameters.
         """
-        call = protocol.calibrate(samples, methods, model, overflow, name, timeout_seconds, idempotency_key)
+        call = protocol.calibrate(samples, methods, model, overflow, cut, name, timeout_seconds, idempotency_key)
         return Calibration(await self._ask(call))
 
     async def test(
@@ -119,17 +166,41 @@ class AsyncClient:
         model: str | None = None,
         overflow: Overflow | None = None,
         commitment: str | None = None,
+        nonce: str | None = None,
         name: str | None = None,
         timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
     ) -> Test:
         """Submits a test that needs no threshold, since it compares texts with others that the model cannot have seen.
 
-        The verdict is about the method ``primary``. ``commitment`` is the SHA-256 of the private texts, published
-        before the model was made. See :meth:`audit` for the other parameters.
+        The verdict is about the method ``primary``. ``commitment`` is the SHA-256 of the private texts and ``nonce``,
+        published before the model was made. See :meth:`audit` for the other parameters.
         """
         call = protocol.test(
-            texts, methods, primary, model, overflow, commitment, name, timeout_seconds, idempotency_key
+            texts, methods, primary, model, overflow, commitment, nonce, name, timeout_seconds, idempotency_key
+        )
+        return Test(await self._ask(call))
+
+    async def open_canaries(
+        self,
+        canaries: Canaries,
+        *,
+        model: str | None = None,
+        control: str | None = None,
+        overflow: Overflow | None = None,
+        commitment: str | None = None,
+        name: str | None = None,
+        timeout_seconds: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Test:
+        """Submits the test of a model on canaries that ``pdr-audit canary make`` drew; :func:`read` reads them.
+
+        This sends the twins to the service. The method is the one that was committed to. ``commitment`` is needed where
+        the canaries come without it; where it does not match, the test finds nothing. ``control`` is the id of a model
+        that has not seen them. See :meth:`audit` for the other parameters.
+        """
+        call = protocol.open_canaries(
+            canaries, model, control, overflow, commitment, name, timeout_seconds, idempotency_key
         )
         return Test(await self._ask(call))
 
@@ -286,6 +357,23 @@ class AsyncClient:
         """The windows of a memorization job that has succeeded, along each text."""
         return protocol.lines(await self._send(protocol.one(job, action="/map", kind=Memorization)))
 
+    @overload
+    async def report(self, job: JobOrId, format: Literal["html"] = "html") -> ReportPage: ...
+
+    @overload
+    async def report(self, job: JobOrId, format: Literal["json"]) -> dict[str, Any]: ...
+
+    @overload
+    async def report(self, job: JobOrId, format: Literal["dsse"]) -> Envelope: ...
+
+    async def report(self, job: JobOrId, format: ReportFormat = "html") -> ReportPage | dict[str, Any] | Envelope:
+        """The report of a job that has succeeded; a plain id is taken as that of an audit.
+
+        It is a page of HTML, the JSON that the page is made of, or that JSON signed (``dsse``), where the service has a
+        key to sign with. Raises Conflict where the job has not succeeded, and where there is no such key.
+        """
+        return protocol.read_report(await self._send(protocol.report(job, format)), format)
+
     async def compare(self, a: AuditOrId, b: AuditOrId) -> Comparison:
         """How audit b differs from audit a on the samples that both have."""
         return Comparison(await self._ask(protocol.compare(a, b)))
@@ -318,18 +406,36 @@ class AsyncClient:
         label_column: str | None = None,
         id_column: str | None = None,
         words: int | None = None,
+        cut: CutSettings | None = None,
+        name: str | None = None,
+        chat_template: str | None = None,
     ) -> Dataset:
-        """Uploads samples as a dataset, in bounded memory.
+        """Uploads samples, or a document, as a dataset, in bounded memory.
 
         ``source`` is the path of a file (NDJSON, a JSON array, CSV, TSV or Parquet, plain or compressed with gzip or
-        zstd), the bytes of one, at once or piece by piece, or samples. ``media_type`` says what it is where the name of
-        the file does not; NDJSON where there is no name. Without ``retain`` the texts are deleted once an audit has
-        used them. Other columns come back with the scores, unless ``keep_columns`` is false. ``words`` cuts each text
-        after so many words. An iterator is read once, so its upload is not tried again. ``AsyncClient`` also takes
-        samples and pieces that come asynchronously.
+        zstd; or plain text, Markdown, HTML, EPUB or a ZIP archive of these), the bytes of one, at once or piece by
+        piece, or samples. ``media_type`` says what it is where the name of the file does not; NDJSON where there is no
+        name. Without ``retain`` the texts are deleted once an audit has used them. Other columns come back with the
+        scores, unless ``keep_columns`` is false. ``words`` cuts each text after so many words. An iterator is read
+        once, so its upload is not tried again. ``AsyncClient`` also takes samples and pieces that come asynchronously.
+
+        A document is cut into passages, each a sample of the document ``name``, which is the name of the file unless it
+        is given; ``cut`` says how, and cuts the texts of samples as well. ``answer["cut"]`` counts what was left out.
+        ``chat_template`` is the model whose template renders samples that are conversations.
         """
         columns = (text_column, label_column, id_column)
-        return Dataset(await self._ask(protocol.upload(source, media_type, retain, keep_columns, *columns, words)))
+        call = protocol.upload(source, media_type, retain, keep_columns, *columns, words, cut, name, chat_template)
+        return Dataset(await self._ask(call))
+
+    async def upload_documents(
+        self, documents: Documents, *, retain: bool = True, cut: CutSettings | None = None
+    ) -> Dataset:
+        """Uploads several documents as one dataset, in a ZIP archive.
+
+        ``documents`` are files and folders by their paths, or contents by names whose endings tell their kinds. See
+        :meth:`upload` for the other parameters. ``answer["cut"]["skipped"]`` names the files that are no text.
+        """
+        return Dataset(await self._ask(protocol.upload_documents(documents, retain, cut)))
 
     async def get_dataset(self, dataset: DatasetOrId) -> Dataset:
         """A dataset."""

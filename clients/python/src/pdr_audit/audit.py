@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from . import _html
 from .job import Job
 from .types import MethodReport, SampleScores
 
@@ -41,6 +42,34 @@ class Audit(Job):
 
         rows = [_row(method) for method in self.methods]
         return pandas.DataFrame(rows, index=pandas.Index([method["label"] for method in self.methods], name="method"))
+
+    def _parts(self) -> list[str]:
+        parts = super()._parts()
+        if _html.path(self.results, "plan", "planned") is False:
+            parts.insert(-2, _html.paragraph(UNPLANNED))
+        return parts
+
+    def _table(self) -> str:
+        confidence = _html.path(self.results, "provenance", "request", "metrics", "bootstrap", "confidence")
+        interval = f"{confidence * 100:g} % interval" if isinstance(confidence, (int, float)) else "interval"
+        headers = ["method", "scored", "AUROC", "s.e.", interval, "adjusted p", "control", "difference", "adjusted p"]
+        return _html.table(headers, [_cells(method) for method in self.methods])
+
+
+#: The words of the program about an audit without a plan.
+UNPLANNED = "unplanned: methods, primary and control may have been chosen by their results"
+
+
+def _cells(method: Mapping[str, Any]) -> list[str]:
+    control = method.get("control")
+    return [
+        method["label"],
+        *(_html.number(method.get(name)) for name in ("scored", "auroc", "auroc_standard_error")),
+        _html.interval(_html.path(method.get("bootstrap"), "auroc", "interval")),
+        _html.p_value(method.get("p_value_adjusted")),
+        *(_html.number(_html.path(control, name)) for name in ("auroc", "difference")),
+        _html.p_value(_html.path(control, "p_value_adjusted")),
+    ]
 
 
 def _row(method: MethodReport) -> dict[str, Any]:

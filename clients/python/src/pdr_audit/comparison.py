@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from . import _html
 from .types import MethodDifference
 
 if TYPE_CHECKING:
@@ -40,3 +41,27 @@ class Comparison:
         frame = pandas.DataFrame([dict(method) for method in self.methods], index=index, columns=columns)
         # With labels there are differences of AUROC, and without them of the scores.
         return frame.dropna(axis="columns", how="all")
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                method["label"],
+                *(_html.number(method.get(name)) for name in ("scored", "auroc_a", "auroc_b", "delta")),
+                _html.interval(method.get("interval")),
+                _html.p_value(method.get("p_value")),
+                _html.number(method.get("mean_difference")),
+            ]
+            for method in self.methods
+        ]
+        headers = [
+            "method",
+            "scored",
+            "AUROC of a",
+            "AUROC of b",
+            "difference",
+            "interval",
+            "p-value",
+            "mean difference",
+        ]
+        a, b = (str(_html.path(self.answer, side, "id")) for side in ("a", "b"))
+        return f"<div>{_html.paragraph(f'a: {a}, b: {b}')}{_html.table(headers, rows)}</div>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from .types import PointedFault
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
 
 class PdrAuditError(Exception):
     """Everything that this package raises on its own."""
+
+
+class InvalidFile(PdrAuditError):
+    """A file or folder is not what was to be read."""
+
+    def __init__(self, path: Path, fault: str) -> None:
+        super().__init__(f"{path}: {fault}")
+        self.path = path
+        self.fault = fault
 
 
 class Unreachable(PdrAuditError):

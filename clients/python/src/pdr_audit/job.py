@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
+from . import _html
 from .events import FINAL
 from .types import Progress, Status
 
@@ -28,6 +30,13 @@ class Job:
         self.error = cast("Mapping[str, Any] | None", answer.get("error"))
         #: What it found; None until it has succeeded, and in lists. A calibration's sizes are in ``answer["methods"]``.
         self.results = cast("Mapping[str, Any] | None", answer.get("results"))
+        #: The file or folder that it was read from; None for what a service answered.
+        self.source: Path | None = None
+
+    @property
+    def sentence(self) -> str | None:
+        """The sentence of the verdict, which says no more than the numbers allow; None where there is no verdict."""
+        return cast("str | None", _html.path(self.results, "verdict", "sentence"))
 
     @property
     def is_final(self) -> bool:
@@ -36,7 +45,28 @@ class Job:
 
     def __repr__(self) -> str:
         done, total = self.progress["done"], self.progress["total"]
-        return f"<{type(self).__name__} {self.id} {self.status} {done}/{total}>"
+        return f"<{type(self).__name__} {self.id or self.source} {self.status} {done}/{total}>"
+
+    def _repr_html_(self) -> str:
+        return f"<div>{''.join(self._parts())}</div>"
+
+    def _parts(self) -> list[str]:
+        """Pieces of HTML that show the job."""
+        if self.status != "succeeded":
+            done, total = self.progress["done"], self.progress["total"]
+            why = _html.path(self.error, "detail")
+            state = f"{type(self).__name__} {self.id}: {self.status}, {done} of {total}"
+            return [_html.paragraph(f"{state}: {why}" if why else state)]
+        return [
+            _html.paragraph(self.sentence) if self.sentence else "",
+            self._table(),
+            _html.items(warning["detail"] for warning in (self.results or {}).get("warnings", [])),
+            _html.details("Assumptions", _html.path(self.results, "verdict", "assumptions") or []),
+        ]
+
+    def _table(self) -> str:
+        """The figures as a table of HTML."""
+        return ""
 
 
 class Calibration(Job):
@@ -44,6 +74,17 @@ class Calibration(Job):
 
     route = "/v1/calibrations"
     listed = "calibrations"
+
+    def _table(self) -> str:
+        rows = [
+            [
+                method["label"],
+                *(_html.number(method.get(name)) for name in ("size", "clusters")),
+                _html.p_value(method.get("resolution")),
+            ]
+            for method in self.answer["methods"]
+        ]
+        return _html.table(["method", "known non-members", "clusters", "least p-value"], rows)
 
 
 class Test(Job):
@@ -54,6 +95,18 @@ class Test(Job):
     #: Keeps pytest from collecting it.
     __test__ = False
 
+    def _table(self) -> str:
+        rows = [
+            [
+                method["label"],
+                _html.number(method.get("tested")),
+                *(_html.p_value(method.get(name)) for name in ("p_value", "p_value_adjusted")),
+                _html.number(method.get("error")),
+            ]
+            for method in (self.results or {}).get("methods", [])
+        ]
+        return _html.table(["method", "tested", "p-value", "adjusted p-value", "no test"], rows)
+
 
 class Memorization(Job):
     """How much of texts a model completes word by word."""
@@ -61,9 +114,29 @@ class Memorization(Job):
     route = "/v1/memorization"
     listed = "memorizations"
 
+    @property
+    def sentence(self) -> str | None:
+        """What the report says of its numbers; there is no verdict on them."""
+        return cast("str | None", _html.path(self.results, "summary", "reading"))
+
+    def _table(self) -> str:
+        names = ["texts", "windows", "greedy_windows", "coverage", "longest_run"]
+        summaries = [(name, _html.path(self.results, "summary", name)) for name in ("texts", "control")]
+        rows = [[kind, *(_html.number(summary.get(name)) for name in names)] for kind, summary in summaries if summary]
+        headers = ["", "texts", "windows", "completed by greedy decoding", "coverage", "longest run in tokens"]
+        return _html.table(headers, rows)
+
 
 class Finetune(Job):
     """The tuning of an adapter of a model."""
 
     route = "/v1/finetunes"
     listed = "finetunes"
+
+    def _table(self) -> str:
+        steps = (self.results or {}).get("steps", [])
+        losses = (
+            [_html.number(_html.path(step, "loss")) for step in (steps[0], steps[-1])] if steps else [_html.DASH] * 2
+        )
+        adapter = _html.number((self.results or {}).get("adapter"))
+        return _html.table(["adapter", "steps", "first loss", "last loss"], [[adapter, str(len(steps)), *losses]])

@@ -13,8 +13,21 @@ from typing import Any, Literal, TypeAlias, TypedDict
 Method: TypeAlias = str | Mapping[str, Any]
 #: What to do with a text that is longer than the model's context.
 Overflow: TypeAlias = Literal["error", "truncate", "window"]
+#: Settings of the cut into passages: the most words of a passage, or an object.
+CutSettings: TypeAlias = "int | Cut"
+ReportFormat: TypeAlias = Literal["html", "json", "dsse"]
 Passes: TypeAlias = Literal["shared", "separate"]
 Status: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+
+
+class Cut(TypedDict, total=False):
+    """Settings of the cut into passages."""
+
+    words: int
+    #: Words of the end of a passage that the next one begins with; at most half of ``words``.
+    overlap: int
+    #: The unit that a passage holds whole while it fits.
+    at: Literal["paragraph", "sentence", "word"]
 
 
 class _NamedText(TypedDict):
@@ -71,6 +84,8 @@ class ComparedTexts(_TestKind, total=False):
     #: Of ``dataset``: id of a model that has not seen the suspects; None for no control, where the default is the
     #: reference model.
     control: str | None
+    #: Of ``dataset``: the way the texts of both lists are cut into passages.
+    cut: Cut
     #: Of ``paired``.
     documents: list[PairedDocument]
     #: Of ``rank``.
