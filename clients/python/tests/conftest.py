@@ -1,8 +1,11 @@
-"""The tests talk to a real service: ``PDR_AUDIT_URL`` says where, ``PDR_AUDIT_SAMPLES`` names the samples of the demo."""
+"""The tests talk to a real service and run the program: ``PDR_AUDIT_URL`` is the address of the one, and
+``PDR_AUDIT_PROGRAM`` the path of the other. ``PDR_AUDIT_SAMPLES`` names the samples of the demo.
+"""
 
 import json
 import os
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,3 +30,29 @@ def samples() -> list[Sample]:
     """The first 20 samples of each label."""
     rows: list[Sample] = [json.loads(line) for line in Path(os.environ["PDR_AUDIT_SAMPLES"]).open()]
     return [row for label in (1, 0) for row in [row for row in rows if row["label"] == label][:20]]
+
+
+@pytest.fixture(scope="session")
+def program() -> Callable[..., str]:
+    """The program with these arguments, which gives what it prints."""
+
+    def run(*arguments: str | Path) -> str:
+        command = [os.environ["PDR_AUDIT_PROGRAM"], *map(str, arguments)]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True).stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def sample_file(samples: list[Sample], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("samples") / "samples.jsonl"
+    path.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+    return path
+
+
+@pytest.fixture(scope="session")
+def run_folder(program: Callable[..., str], sample_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an audit of the samples."""
+    folder = tmp_path_factory.mktemp("run") / "run"
+    program("audit", sample_file, "--model", "demo", "--methods", "loss,min_k_plus_plus", "--out", folder)
+    return folder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import os
 from collections.abc import Mapping
@@ -74,5 +73,5 @@ def _decoded(payload: str) -> bytes:
     # DSSE allows either alphabet of base64.
     try:
         return base64.b64decode(payload.translate(str.maketrans("-_", "+/")), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise ValueError(f"the payload of the envelope is not base64: {error}") from error

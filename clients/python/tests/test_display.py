@@ -1,0 +1,212 @@
+"""Reports, and what notebooks show."""
+
+import asyncio
+import base64
+import html
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import pdr_audit
+from pdr_audit import (
+    Audit,
+    AsyncClient,
+    Calibration,
+    Client,
+    Comparison,
+    Envelope,
+    Figure,
+    Finetune,
+    Job,
+    Memorization,
+    ReportPage,
+)
+from pdr_audit.types import Sample
+
+EVIL = '<script>alert("1")</script>'
+
+
+class Page(HTMLParser):
+    """The elements of HTML, and its text."""
+
+    def __init__(self, content: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(content)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def succeeded(kind: type[Job], results: dict[str, Any], **answer: Any) -> Job:
+    progress = {"done": 1, "total": 1}
+    return kind({"id": "a", "status": "succeeded", "progress": progress, "results": results, **answer})
+
+
+def test_reports_of_every_kind_are_pages_and_json(client: Client, samples: list[Sample], url: str) -> None:
+    jobs: list[Job] = [
+        client.audit(samples, methods=["loss"]),
+        client.calibrate(samples[20:], methods=["loss"]),
+        client.test({"kind": "rank", "canaries": [{"text": "a b c", "twins": ["c b a"]}]}, methods=["loss"]),
+        client.measure_memorization(samples[0]["text"], prefix=8, suffix=8),
+    ]
+
+    async def page(job: Job) -> ReportPage:
+        async with AsyncClient(url) as service:
+            return await service.report(job)
+
+    for job in jobs:
+        ended = client.wait(job)
+        report = client.report(job)
+        assert report.html.startswith("<!DOCTYPE html>") and asyncio.run(page(job)) == report
+        content = client.report(job, "json")
+        assert content[
+            "methods" if isinstance(job, Calibration) else "windows" if isinstance(job, Memorization) else "verdict"
+        ]
+        assert ended.results is None or content == ended.results
+        shown = Page(ended._repr_html_())
+        assert ended.sentence is None or ended.sentence in shown.text
+        assert "script" not in {tag for tag, _ in shown.elements}
+    assert client.report(jobs[0].id) == client.report(jobs[0])
+
+
+def test_a_report_takes_a_job_that_has_succeeded(client: Client, samples: list[Sample]) -> None:
+    job = client.finetune(samples[20:], name="never", optimizer={"epochs": 100})
+    try:
+        with pytest.raises(pdr_audit.Conflict):
+            client.report(job)
+    finally:
+        client.cancel(job)
+    with pytest.raises(pdr_audit.NotFound):
+        client.report("nope")
+    with pytest.raises(ValueError, match="'pdf', and may be one of html, json, dsse"):
+        client.report(job, "pdf")  # type: ignore[call-overload]
+
+
+def test_a_page_is_shown_without_scripts(tmp_path: Path) -> None:
+    page = ReportPage(f"<!DOCTYPE html><p title='\"'>é{EVIL}</p>")
+    [(tag, attributes)] = Page(page._repr_html_()).elements
+    assert (tag, attributes["sandbox"], attributes["srcdoc"]) == ("iframe", "", page.html)
+    page.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_bytes() == page.html.encode()
+    [(tag, attributes)] = Page(Figure('"><script>', f"<svg>{EVIL}</svg>")._repr_html_()).elements
+    source = attributes["src"] or ""
+    assert (tag, attributes["alt"]) == ("img", '"><script>')
+    assert base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")).decode() == f"<svg>{EVIL}</svg>"
+
+
+def test_a_signed_report_is_an_envelope() -> None:
+    statement = {"_type": "https://in-toto.io/Statement/v1", "predicate": {"a": "é?>"}}
+    payload = json.dumps(statement, ensure_ascii=False).encode()
+    signatures = [{"keyid": "k", "sig": "c2ln"}]
+
+    def service(encoded: str) -> httpx.MockTransport:
+        def handle(request: httpx.Request) -> httpx.Response:
+            assert request.headers["accept"] == "application/vnd.dsse.envelope+json"
+            if request.url.path != "/v1/tests/t/report":
+                return httpx.Response(409, json={"title": "t", "status": 409, "detail": "no key to sign with"})
+            envelope = {"payloadType": "application/vnd.in-toto+json", "payload": encoded, "signatures": signatures}
+            return httpx.Response(200, json=envelope, headers={"content-type": request.headers["accept"]})
+
+        return httpx.MockTransport(handle)
+
+    test = pdr_audit.Test({"id": "t", "status": "succeeded", "progress": {"done": 1, "total": 1}})
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        transport = service(encode(payload).decode())
+        envelope = Client(transport=transport).report(test, "dsse")
+        assert (envelope.payload, envelope.statement, envelope.signatures) == (payload, statement, signatures)
+        assert repr(envelope) == "<Envelope application/vnd.in-toto+json 1 signatures>"
+
+    async def signed() -> Envelope:
+        async with AsyncClient(transport=transport) as service:
+            return await service.report(test, "dsse")
+
+    assert asyncio.run(signed()).answer == envelope.answer
+    with pytest.raises(pdr_audit.Conflict, match="no key to sign with"):
+        Client(transport=transport).report("a", "dsse")
+    with pytest.raises(ValueError, match="not base64"):
+        Client(transport=service("é")).report(test, "dsse")
+
+
+VERDICT: dict[str, Any] = {"sentence": f"Inconclusive: {EVIL}", "assumptions": [f"none {EVIL}"]}
+METHOD: dict[str, Any] = {
+    "label": f"ref({EVIL})",
+    "scored": 40,
+    "auroc": 0.74321,
+    "auroc_standard_error": None,
+    "bootstrap": {"auroc": {"interval": [0.7, 0.78]}},
+    "p_value_adjusted": 0.00002,
+    "control": {"auroc": 0.5, "difference": 0.2432, "p_value_adjusted": 0.25},
+}
+
+
+def test_an_audit_shows_the_sentence_of_its_verdict_and_its_methods() -> None:
+    results = {
+        "verdict": VERDICT,
+        "methods": [METHOD],
+        "warnings": [{"code": "c", "detail": f"few {EVIL}"}],
+        "plan": {"planned": False},
+        "provenance": {"request": {"metrics": {"bootstrap": {"confidence": 0.9}}}},
+    }
+    audit = succeeded(Audit, results)
+    page = Page(audit._repr_html_())
+    assert "script" not in {tag for tag, _ in page.elements} and EVIL not in audit._repr_html_()
+    for shown in (VERDICT["sentence"], METHOD["label"], f"few {EVIL}", f"none {EVIL}", "unplanned: ", "90 % interval"):
+        assert shown in page.text
+    for number in ("0.743", "0.700 to 0.780", "2.0e-05", "0.243", "0.2500"):
+        assert f"<td>{number}</td>" in audit._repr_html_()
+    assert "s.e." not in page.text
+    planned = succeeded(Audit, {**results, "plan": {"planned": True}})
+    assert "unplanned" not in planned._repr_html_()
+
+
+def test_jobs_without_results_show_how_they_stand() -> None:
+    running = Audit({"id": EVIL, "status": "running", "progress": {"done": 3, "total": 9}})
+    assert running._repr_html_() == f"<div><p>Audit {html.escape(EVIL)}: running, 3 of 9</p></div>"
+    error = {"detail": f"the model {EVIL}"}
+    failed = Finetune({"id": "a", "status": "failed", "progress": {"done": 3, "total": 9}, "error": error})
+    assert Page(failed._repr_html_()).text == f"Finetune a: failed, 3 of 9: the model {EVIL}"
+
+
+def test_other_results_are_tables() -> None:
+    methods = [{"label": EVIL, "size": 20, "clusters": 20, "resolution": 0.0476}]
+    calibration = succeeded(Calibration, {}, methods=methods)
+    method = {"label": EVIL, "tested": 3, "p_value": None, "error": f"none {EVIL}"}
+    test = succeeded(pdr_audit.Test, {"verdict": VERDICT, "methods": [method], "warnings": []})
+    summary: dict[str, Any] = {
+        "texts": {"texts": 1, "windows": 4, "coverage": None},
+        "reading": f"Given 8 tokens {EVIL}",
+    }
+    memorization = succeeded(Memorization, {"summary": summary})
+    steps = [{"step": step, "loss": loss} for step, loss in ((1, 2.5), (2, 1.25))]
+    finetune = succeeded(Finetune, {"adapter": EVIL, "steps": steps})
+    difference = {"label": EVIL, "scored": 9, "auroc_a": 0.5, "auroc_b": 0.75, "delta": 0.25, "interval": [0.1, 0.4]}
+    compared = Comparison({"a": {"id": EVIL}, "b": {"id": "b"}, "methods": [difference], "samples": {"paired": 9}})
+    shown: list[tuple[Job | Comparison, list[str]]] = [
+        (calibration, ["20", "0.0476"]),
+        (test, [VERDICT["sentence"], "3", f"none {EVIL}"]),
+        (memorization, [summary["reading"]]),
+        (finetune, ["2", "2.500", "1.250"]),
+        (compared, ["0.100 to 0.400"]),
+    ]
+    for value, texts in shown:
+        page = Page(value._repr_html_())
+        assert "script" not in {tag for tag, _ in page.elements}
+        assert all(text in page.text for text in [EVIL, *texts])
+    assert memorization.sentence == summary["reading"] and calibration.sentence is None
+
+
+def test_a_report_that_is_refused_is_a_problem() -> None:
+    problem = {"title": "t", "status": 406, "detail": "none of these"}
+    client = Client(transport=httpx.MockTransport(lambda _: httpx.Response(406, json=problem)))
+    for report in (lambda: client.report("a"), lambda: client.report("a", "json"), lambda: client.report("a", "dsse")):
+        with pytest.raises(pdr_audit.ProblemError, match="406: none of these"):
+            report()
