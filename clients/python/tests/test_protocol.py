@@ -110,6 +110,7 @@ def test_what_only_reads_is_asked_again_where_no_answer_came(monkeypatch: pytest
         asyncio.run(ask(3))
 
 
+PLAN = {"created": "2026-11-26T20:14:49Z", "content": "{}"}
 DATASET = {"id": "sha256:0", "samples": 1, "members": 0, "non_members": 0}
 
 
@@ -125,7 +126,7 @@ def test_what_does_nothing_twice_is_sent_again(monkeypatch: pytest.MonkeyPatch) 
             failure = failures[len(bodies) - 1] if len(bodies) <= len(failures) else 200
             if failure is None:
                 raise httpx.ReadError("cut")
-            answer = {200: AUDIT | DATASET, 503: PROBLEM}[failure]
+            answer = {200: AUDIT | DATASET | PLAN, 503: PROBLEM}[failure]
             return httpx.Response(failure, json=answer, headers={"retry-after": "0"})
 
         return httpx.MockTransport(handle), bodies
@@ -136,6 +137,12 @@ def test_what_does_nothing_twice_is_sent_again(monkeypatch: pytest.MonkeyPatch) 
     transport, bodies = service(None, 503)
     Client(transport=transport).measure_memorization("a", idempotency_key="k")
     assert bodies == [b'{"texts":["a"]}'] * 3
+    transport, bodies = service(None, 503)
+    Client(transport=transport).plan([{"text": "a"}])
+    assert bodies == [b'{"samples":[{"text":"a"}]}'] * 3
+    transport, bodies = service(None, 503)
+    Client(transport=transport).upload_documents({"a.txt": "a"})
+    assert len(bodies) == 3 and all(body.startswith(b"PK") for body in bodies)
     transport, bodies = service(None)
     with pytest.raises(pdr_audit.Unreachable):
         Client(transport=transport).audit([{"text": "a"}])

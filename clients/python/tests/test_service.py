@@ -1,11 +1,14 @@
 """Against the real program with the demo model."""
 
 import asyncio
+import dataclasses
 import gzip
+import hashlib
 import json
 import os
 import uuid
-from collections.abc import AsyncIterator, Iterator
+import zipfile
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pandas
@@ -215,6 +218,146 @@ def test_a_test_needs_no_threshold(client: Client, texts: ComparedTexts) -> None
     verdict = test.results["verdict"]
     assert (verdict["primary"], verdict["state"]) == ("zlib", "inconclusive")
     assert test.results["commitment"]["matches"] is False
+
+
+def test_an_audit_keeps_to_its_plan(client: Client, samples: list[Sample], url: str) -> None:
+    evidence: Evidence = {"control": None, "primary": "loss"}
+    plan = client.plan(samples, methods=["loss"], evidence=evidence, metrics={"fpr_targets": [0.1]})
+    assert plan.id == f"sha256:{hashlib.sha256(plan.content.encode()).hexdigest()}"
+    assert plan.fields["model"] == "demo" and repr(plan) == f"<Plan {plan.id} {plan.created}>"
+
+    async def again() -> pdr_audit.Plan:
+        async with AsyncClient(url) as service:
+            return await service.plan(samples, methods=["loss"], evidence=evidence, metrics={"fpr_targets": [0.1]})
+
+    assert asyncio.run(again()).answer == plan.answer
+    submitted = client.audit(samples, methods=["loss"], evidence=evidence, metrics={"fpr_targets": [0.1]}, plan=plan)
+    results = client.wait(submitted).results
+    assert results is not None and results["plan"]["planned"] and results["plan"]["id"] == plan.id
+    with pytest.raises(pdr_audit.ProblemError, match="methods"):
+        client.audit(samples, methods=["zlib"], plan=plan.id)
+    with pytest.raises(pdr_audit.InvalidRequest, match="label"):
+        client.plan([{"text": "a", "label": 7}], methods=["loss"])
+
+
+@pytest.fixture
+def canaries(program: Callable[..., str], tmp_path: Path) -> pdr_audit.Canaries:
+    program("canary", "make", "--count", "6", "--twins", "3", "--out", tmp_path / "canaries")
+    return pdr_audit.read(tmp_path / "canaries", pdr_audit.Canaries)
+
+
+def test_canaries_are_opened(client: Client, canaries: pdr_audit.Canaries, program: Callable[..., str], url: str) -> None:
+    test = client.wait(client.open_canaries(canaries, model="demo"))
+    assert test.results is not None and test.results["commitment"]["matches"] is True
+    assert test.results["commitment"]["given"] == canaries.commitment
+    assert test.sentence == test.results["verdict"]["sentence"]
+    changed = dataclasses.replace(canaries, canaries=canaries.canaries[:5])
+
+    async def opened() -> pdr_audit.Test:
+        async with AsyncClient(url) as service:
+            return await service.wait(await service.open_canaries(changed, control="demo-reference"))
+
+    unlike = asyncio.run(opened())
+    assert unlike.results is not None and unlike.results["commitment"]["matches"] is False
+    assert "control" in unlike.results["verdict"]
+    secret = dataclasses.replace(canaries, commitment=None)
+    with pytest.raises(ValueError, match="no commitment"):
+        client.open_canaries(secret)
+    again = client.wait(client.open_canaries(secret, commitment=canaries.commitment))
+    assert again.results is not None and again.results["methods"] == test.results["methods"]
+
+
+BOOK = "\n\n".join(f"The clock of house {number} struck nine, and nobody in the long street heard it." for number in range(9))
+
+
+def document_files(folder: Path) -> list[Path]:
+    """The same book in each kind of document."""
+    page = "".join(f"<p>{paragraph}</p>" for paragraph in BOOK.split("\n\n"))
+    contents = {"a.txt": BOOK, "b.md": f"# Clocks\n\n{BOOK}", "c.html": f"<html><body>{page}</body></html>"}
+    for name, content in contents.items():
+        (folder / name).write_text(content)
+    container = '<rootfiles><rootfile full-path="p.opf" media-type="application/oebps-package+xml"/></rootfiles>'
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf" version="3.0"><manifest>'
+        '<item id="p" href="p.xhtml" media-type="application/xhtml+xml"/></manifest><spine><itemref idref="p"/></spine></package>'
+    )
+    with zipfile.ZipFile(folder / "d.epub", "w") as book:
+        book.writestr("mimetype", "application/epub+zip")
+        book.writestr(
+            "META-INF/container.xml",
+            f'<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container" version="1.0">{container}</container>',
+        )
+        book.writestr("p.opf", package)
+        book.writestr("p.xhtml", f'<html xmlns="http://www.w3.org/1999/xhtml"><body>{page}</body></html>')
+    with zipfile.ZipFile(folder / "e.zip", "w") as archive:
+        archive.writestr("shelf/a.txt", BOOK)
+    (folder / "f.txt.gz").write_bytes(gzip.compress(BOOK.encode()))
+    return sorted(folder.iterdir())
+
+
+def scored_documents(client: Client, dataset: pdr_audit.Dataset) -> set[str]:
+    audit = client.wait(client.audit(dataset, methods=["loss"]))
+    return {str(sample.get("document")) for sample in client.audit_scores(audit)}
+
+
+def test_documents_are_cut_into_passages(client: Client, tmp_path: Path) -> None:
+    for path in document_files(tmp_path):
+        dataset = client.upload(path, cut={"words": 16, "at": "sentence"})
+        cut = dataset.answer["cut"]
+        assert (cut["documents"], dataset.samples >= 9) == (1, True), path
+        name = {"e.zip": "shelf/a.txt", "f.txt.gz": "f.txt"}.get(path.name, path.name)
+        assert scored_documents(client, dataset) == {name}
+    by_default = client.upload(tmp_path / "a.txt")
+    assert 0 < by_default.samples < 9
+    given = client.upload(BOOK.encode(), media_type="text/plain", name="given.txt", cut=16)
+    assert scored_documents(client, given) == {"given.txt"}
+    overlapping = client.upload(BOOK.encode(), media_type="text/plain", cut={"words": 16, "overlap": 8, "at": "word"})
+    assert overlapping.samples > given.samples
+    with pytest.raises(pdr_audit.InvalidRequest, match="overlap"):
+        client.upload(tmp_path / "a.txt", cut={"words": 16, "overlap": 16})
+    (tmp_path / "not.epub").write_bytes(b"PK\x03\x04 is no book")
+    with pytest.raises(pdr_audit.ProblemError):
+        client.upload(tmp_path / "not.epub")
+    with pytest.raises(ValueError, match="book.pdf: the name ends in none of"):
+        client.upload("book.pdf")
+
+
+def test_several_documents_are_one_dataset(client: Client, tmp_path: Path, url: str) -> None:
+    for name in ("shelf/one.txt", "shelf/deep/two.txt", "three.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(BOOK.replace("clock", Path(name).stem))
+    (tmp_path / "shelf/picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
+    paths = [tmp_path / "shelf", tmp_path / "three.txt"]
+    dataset = client.upload_documents(paths, cut=16)
+    assert dataset.answer["cut"]["documents"] == 3
+    [skipped] = dataset.answer["cut"]["skipped"]
+    assert skipped.startswith("picture.png")
+    names = {"one.txt", "deep/two.txt", "three.txt"}
+    assert scored_documents(client, dataset) == names
+
+    async def uploaded() -> str:
+        async with AsyncClient(url) as service:
+            return (await service.upload_documents(paths, cut=16)).id
+
+    assert asyncio.run(uploaded()) == dataset.id
+    texts: dict[str, str | bytes] = {name: BOOK.replace("clock", Path(name).stem) for name in names}
+    by_name = client.upload_documents(texts, cut=16)
+    assert (by_name.samples, scored_documents(client, by_name)) == (dataset.samples, names)
+    with pytest.raises(ValueError, match="three.txt: another document is called three.txt"):
+        client.upload_documents([tmp_path / "three.txt", tmp_path / "three.txt"])
+    with pytest.raises(ValueError, match="there are no documents"):
+        client.upload_documents([])
+    with pytest.raises(FileNotFoundError):
+        client.upload_documents(tmp_path / "nowhere.txt")
+
+
+def test_texts_of_jobs_are_cut(client: Client, samples: list[Sample]) -> None:
+    audit = client.wait(client.audit(samples, methods=["loss"], cut=16))
+    assert len(client.audit_scores(audit)) > 40
+    whole, cut = (client.plan(samples, methods=["loss"], cut=cut).id for cut in (None, 16))
+    assert whole != cut
+    calibration = client.wait(client.calibrate(samples[20:], methods=["loss"], cut={"words": 16, "at": "word"}))
+    assert calibration.answer["texts"] > 20
 
 
 def test_memorization_is_measured_beside_a_control(client: Client, samples: list[Sample]) -> None:
