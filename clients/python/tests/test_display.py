@@ -159,7 +159,7 @@ def test_an_audit_shows_the_sentence_of_its_verdict_and_its_methods() -> None:
     audit = succeeded(Audit, results)
     page = Page(audit._repr_html_())
     assert "script" not in {tag for tag, _ in page.elements} and EVIL not in audit._repr_html_()
-    for shown in (VERDICT["sentence"], METHOD["label"], f"few {EVIL}", f"none {EVIL}", "unplanned: ", "90 % interval"):
+    for shown in (VERDICT["sentence"], METHOD["label"], f"few {EVIL}", f"none {EVIL}", "unplanned: ", "90 % bootstrap interval"):
         assert shown in page.text
     for number in ("0.743", "0.700 to 0.780", "2.0e-05", "0.243", "0.2500"):
         assert f"<td>{number}</td>" in audit._repr_html_()

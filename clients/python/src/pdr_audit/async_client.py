@@ -46,8 +46,8 @@ class AsyncClient:
     ``AsyncClient`` has the same methods for asyncio.
 
     A request that the service cannot take now (429 or 503) is sent again after the time that it names, and one that
-    does nothing twice (it reads, uploads, or has an idempotency key) 5 s after its connection failed, up to ``retries``
-    times. ``key`` is needed where the service has keys; ``headers`` go with every request; ``transport`` is one of
+    does nothing twice (it reads, uploads, plans, or has an idempotency key) 5 s after its connection failed, up to
+    ``retries`` times. ``key`` is needed where the service has keys; ``headers`` go with every request; ``transport`` is one of
     httpx.
     """
 

@@ -51,9 +51,10 @@ class Audit(Job):
 
     def _table(self) -> str:
         confidence = _html.path(self.results, "provenance", "request", "metrics", "bootstrap", "confidence")
-        interval = f"{confidence * 100:g} % interval" if isinstance(confidence, (int, float)) else "interval"
-        headers = ["method", "scored", "AUROC", "s.e.", interval, "adjusted p", "control", "difference", "adjusted p"]
-        return _html.table(headers, [_cells(method) for method in self.methods])
+        level = f"{confidence * 100:g} % " if isinstance(confidence, (int, float)) else ""
+        found = ["method", "scored", "AUROC", "s.e.", f"{level}bootstrap interval", "adjusted p"]
+        beside = ["AUROC of the control", "difference", "adjusted p of the difference"]
+        return _html.table(found + beside, [_cells(method) for method in self.methods])
 
 
 #: The words of the program about an audit without a plan.
