@@ -13,8 +13,8 @@ import pytest
 
 import pdr_audit
 from pdr_audit import (
-    Audit,
     AsyncClient,
+    Audit,
     Calibration,
     Client,
     Comparison,
@@ -171,6 +171,8 @@ def test_an_audit_shows_the_sentence_of_its_verdict_and_its_methods() -> None:
 def test_jobs_without_results_show_how_they_stand() -> None:
     running = Audit({"id": EVIL, "status": "running", "progress": {"done": 3, "total": 9}})
     assert running._repr_html_() == f"<div><p>Audit {html.escape(EVIL)}: running, 3 of 9</p></div>"
+    listed = Finetune({"id": "a", "status": "succeeded", "progress": {"done": 9, "total": 9}})
+    assert Page(listed._repr_html_()).text == "Finetune a: succeeded, 9 of 9"
     error = {"detail": f"the model {EVIL}"}
     failed = Finetune({"id": "a", "status": "failed", "progress": {"done": 3, "total": 9}, "error": error})
     assert Page(failed._repr_html_()).text == f"Finetune a: failed, 3 of 9: the model {EVIL}"

@@ -17,6 +17,7 @@ from pdr_audit import (
     Canaries,
     Client,
     Comparison,
+    Envelope,
     Finetune,
     InvalidFile,
     Memorization,
@@ -123,6 +124,15 @@ def test_answers_of_the_service_are_read(client: Client, samples: list[Sample], 
         answer = {**audits[0].answer, "status": status, "results": None}
         with pytest.raises(InvalidFile, match=f"the job is {status}; it has "):
             read(written(tmp_path / "audit.json", answer))
+
+
+def test_signed_reports_are_read(tmp_path: Path) -> None:
+    envelope = {"payloadType": "application/vnd.in-toto+json", "payload": "e30=", "signatures": []}
+    assert read(written(tmp_path / "signed.json", envelope), Envelope).statement == {}
+    faults: list[dict[str, Any]] = [{"payload": "e"}, {"payload": None}, {"signatures": {}}]
+    for fault in faults:
+        with pytest.raises(InvalidFile, match="signed.json: .*payload"):
+            read(written(tmp_path / "signed.json", envelope | fault))
 
 
 def test_scores_are_read(program: Program, run_folder: Path, sample_file: Path, tmp_path: Path) -> None:

@@ -320,6 +320,8 @@ def test_documents_are_cut_into_passages(client: Client, tmp_path: Path) -> None
         client.upload(tmp_path / "not.epub")
     with pytest.raises(ValueError, match="book.pdf: the name ends in none of"):
         client.upload("book.pdf")
+    with pytest.raises(ValueError, match="is a folder; upload_documents takes it"):
+        client.upload(tmp_path)
 
 
 def test_several_documents_are_one_dataset(client: Client, tmp_path: Path, url: str) -> None:

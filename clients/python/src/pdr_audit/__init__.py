@@ -1,5 +1,6 @@
 """Client of pdr-audit, which tells whether a text was in a language model's pre-training data."""
 
+from ._read import read
 from .async_client import AsyncClient
 from .audit import Audit, AuditScores
 from .audit_run import AuditRun
@@ -24,8 +25,7 @@ from .errors import (
 from .events import AuditEvent, JobEvent
 from .job import Calibration, Finetune, Job, Memorization, Test
 from .plan import Plan
-from .read import read
-from .report_page import Envelope, Figure, ReportPage
+from .reports import Envelope, Figure, ReportPage
 from .scores import Scores
 
 __all__ = [

@@ -18,7 +18,7 @@ from .dataset import Dataset
 from .errors import AuditFailed, JobFailed, ProblemError, from_problem
 from .job import Calibration, Finetune, J, Job, Memorization, Test
 from .plan import Plan
-from .report_page import Envelope, ReportPage
+from .reports import Envelope, ReportPage
 from .types import (
     ComparedTexts,
     Continuation,

@@ -67,7 +67,7 @@ class Archive:
             entries = {name: text.encode() if isinstance(text, str) else text for name, text in documents.items()}
         else:
             paths = [documents] if isinstance(documents, (str, os.PathLike)) else list(documents)
-            for name, path in (entry for path in paths for entry in _files(Path(path))):
+            for name, path in (named for place in paths for named in _files(Path(place))):
                 if name in entries:
                     raise ValueError(f"{path}: another document is called {name} as well: give contents by names")
                 entries[name] = path
@@ -116,6 +116,8 @@ class Upload:
         """
         if isinstance(self.source, Archive):
             return ZIP
+        if isinstance(self.source, (str, os.PathLike)) and os.path.isdir(self.source):
+            raise ValueError(f"{os.fspath(self.source)!r} is a folder; upload_documents takes it")
         name = self._name()
         if name is None:
             return NDJSON

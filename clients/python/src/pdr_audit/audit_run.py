@@ -10,7 +10,7 @@ from typing import Any
 from . import _files
 from .audit import Audit, AuditScores
 from .errors import InvalidFile
-from .report_page import Figure, ReportPage
+from .reports import Figure, ReportPage
 
 
 class AuditRun(Audit):

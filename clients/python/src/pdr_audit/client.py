@@ -24,7 +24,7 @@ from .errors import Unreachable
 from .events import JobEvent
 from .job import Calibration, Finetune, J, Job, Memorization, Test
 from .plan import Plan
-from .report_page import Envelope, ReportPage
+from .reports import Envelope, ReportPage
 from .scores import Scores
 from .types import (
     ComparedTexts,

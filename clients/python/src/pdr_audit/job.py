@@ -48,21 +48,25 @@ class Job:
         return f"<{type(self).__name__} {self.id or self.source} {self.status} {done}/{total}>"
 
     def _repr_html_(self) -> str:
-        return f"<div>{''.join(self._parts())}</div>"
+        return f"<div>{''.join(self._parts()) or self._state()}</div>"
 
     def _parts(self) -> list[str]:
-        """Pieces of HTML that show the job."""
+        """Pieces of HTML that show what the job found; none until it has succeeded, and in lists."""
         if self.status != "succeeded":
-            done, total = self.progress["done"], self.progress["total"]
-            why = _html.path(self.error, "detail")
-            state = f"{type(self).__name__} {self.id}: {self.status}, {done} of {total}"
-            return [_html.paragraph(f"{state}: {why}" if why else state)]
+            return []
         return [
             _html.paragraph(self.sentence) if self.sentence else "",
             self._table(),
             _html.items(warning["detail"] for warning in (self.results or {}).get("warnings", [])),
             _html.details("Assumptions", _html.path(self.results, "verdict", "assumptions") or []),
         ]
+
+    def _state(self) -> str:
+        """A line of HTML that says how the job stands."""
+        done, total = self.progress["done"], self.progress["total"]
+        why = _html.path(self.error, "detail")
+        state = f"{type(self).__name__} {self.id}: {self.status}, {done} of {total}"
+        return _html.paragraph(f"{state}: {why}" if why else state)
 
     def _table(self) -> str:
         """The figures as a table of HTML."""
@@ -134,9 +138,11 @@ class Finetune(Job):
     listed = "finetunes"
 
     def _table(self) -> str:
-        steps = (self.results or {}).get("steps", [])
+        if self.results is None:
+            return ""
+        steps = self.results.get("steps", [])
         losses = (
             [_html.number(_html.path(step, "loss")) for step in (steps[0], steps[-1])] if steps else [_html.DASH] * 2
         )
-        adapter = _html.number((self.results or {}).get("adapter"))
+        adapter = _html.number(self.results.get("adapter"))
         return _html.table(["adapter", "steps", "first loss", "last loss"], [[adapter, str(len(steps)), *losses]])

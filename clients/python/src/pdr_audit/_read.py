@@ -17,10 +17,11 @@ from .errors import InvalidFile
 from .events import FINAL
 from .job import Calibration, Finetune, Job, Memorization, Test
 from .plan import Plan
+from .reports import Envelope
 from .scores import Scores
 
 #: All that can be read.
-Readable: TypeAlias = Job | Comparison | Plan | Canaries | AuditScores | Scores
+Readable: TypeAlias = Job | Comparison | Plan | Canaries | Envelope | AuditScores | Scores
 R = TypeVar("R", bound=Readable)
 
 REPORT, REQUEST, PRIVATE, COMMITMENT = "report.json", "request.json", "private.json", "commitment"
@@ -34,6 +35,7 @@ _KINDS: list[tuple[tuple[str, ...], type[Readable]]] = [
     (("methods", "clusters"), Calibration),
     (("id", "created", "content"), Plan),
     (("method", "nonce", "canaries"), Canaries),
+    (("payloadType", "payload", "signatures"), Envelope),
 ]
 
 
@@ -49,8 +51,8 @@ def read(path: str | os.PathLike[str], kind: type[Any] | None = None) -> Any:
     """Reads a file or folder that the command line wrote, or an answer of the service that was saved.
 
     A folder is one of ``audit --out``, which is an :class:`AuditRun`, or of ``canary make``. A file is the JSON that a
-    command printed with ``--format json``, a plan, the private part of canaries, or scores as lines of JSON
-    (``.ndjson``, ``.jsonl``). A report without a job has no ``id``, so a client refuses it.
+    command printed with ``--format json``, a plan, the private part of canaries, a signed report, or scores as lines of
+    JSON (``.ndjson``, ``.jsonl``). A report without a job has no ``id``, so a client refuses it.
 
     Raises InvalidFile where it is none of these, or not of the ``kind`` that was asked for.
     """
@@ -109,6 +111,8 @@ def _document(file: Path) -> Readable:
         raise InvalidFile(file, fault)
     if kind is Plan:
         return _plan(file, report)
+    if kind is Envelope:
+        return _envelope(file, report)
     if kind is Canaries:
         return _canaries(file, report)
     if issubclass(kind, Job):
@@ -174,6 +178,15 @@ def _plan(file: Path, document: dict[str, Any]) -> Plan:
     if f"sha256:{hashlib.sha256(content.encode()).hexdigest()}" != document["id"]:
         raise InvalidFile(file, "the plan was changed: its content has another SHA-256 than its id")
     return Plan(document)
+
+
+def _envelope(file: Path, document: dict[str, Any]) -> Envelope:
+    if not isinstance(document["payload"], str) or not isinstance(document["signatures"], list):
+        raise InvalidFile(file, "`payload` is not a text, or `signatures` is not a list")
+    try:
+        return Envelope(document)
+    except ValueError as error:
+        raise InvalidFile(file, str(error)) from error
 
 
 def _canaries(file: Path, document: dict[str, Any]) -> Canaries:
