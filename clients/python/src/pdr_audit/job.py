@@ -120,7 +120,7 @@ class Memorization(Job):
 
     @property
     def sentence(self) -> str | None:
-        """What the report says of its numbers; there is no verdict on them."""
+        """The reading that the report gives of its numbers, which is no verdict."""
         return cast("str | None", _html.path(self.results, "summary", "reading"))
 
     def _table(self) -> str:
