@@ -1,0 +1,34 @@
+// Bundles the page into dist/, or the tests into .tests/ with `--tests`.
+import { build } from "esbuild";
+import { readFileSync, readdirSync, rmSync, mkdirSync, writeFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+
+if (process.argv.includes("--tests")) {
+  rmSync(".tests", { recursive: true, force: true });
+  const entryPoints = readdirSync("tests").map((name) => `tests/${name}`);
+  await build({ entryPoints, outdir: ".tests", outExtension: { ".js": ".mjs" }, bundle: true, platform: "node", format: "esm", logLevel: "warning" });
+} else {
+  mkdirSync("dist", { recursive: true });
+  await build({
+    entryPoints: { app: "src/main.tsx" },
+    outdir: "dist",
+    bundle: true,
+    minify: true,
+    format: "esm",
+    target: ["es2022", "chrome111", "firefox113", "safari16.4"],
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    legalComments: "none",
+    charset: "ascii",
+    logLevel: "warning",
+  });
+  await build({ entryPoints: { app: "src/app.css" }, outdir: "dist", minify: true, target: ["chrome111", "firefox113", "safari16.4"], logLevel: "warning" });
+  writeFileSync("dist/index.html", readFileSync("src/index.html"));
+  const sizes = ["index.html", "app.js", "app.css"].map((name) => gzipSync(readFileSync(`dist/${name}`), { level: 9 }).length);
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  console.log(`index.html, app.js, app.css: ${sizes.join(" + ")} = ${total} bytes gzipped`);
+  if (total > 60_000) {
+    console.error("more than 60,000 bytes");
+    process.exit(1);
+  }
+}

@@ -1,0 +1,33 @@
+import type { Problem } from "./schemas";
+
+/** A refusal of the service, or the want of an answer: then `problem` is null. */
+export class Failure extends Error {
+  constructor(
+    message: string,
+    readonly problem: Problem | null,
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+export function toFailure(error: unknown): Failure {
+  return error instanceof Failure ? error : new Failure(error instanceof Error ? error.message : String(error), null, 0);
+}
+
+export function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === "AbortError";
+}
+
+export async function readFailure(response: Response): Promise<Failure> {
+  const text = await response.text().catch(() => "");
+  if (response.headers.get("content-type")?.includes("json")) {
+    try {
+      const problem = JSON.parse(text) as Problem;
+      if (typeof problem.title === "string") return new Failure(problem.detail || problem.title, problem, response.status);
+    } catch {
+      // Not a problem of the service; the status says what there is to say.
+    }
+  }
+  return new Failure(`The answer has the status ${response.status} ${response.statusText}`.trim(), null, response.status);
+}

@@ -1,0 +1,44 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { answerKeyRequest, askForKey, hasKey, keyRequest } from "../api/key";
+import { useObservable } from "../observable";
+import { TextField } from "./Fields";
+
+export function KeyDialog() {
+  const reason = useObservable(keyRequest);
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [entered, setEntered] = useState("");
+  useEffect(() => {
+    if (reason !== null && !dialog.current?.open) dialog.current?.showModal();
+    if (reason === null && dialog.current?.open) dialog.current.close();
+  }, [reason]);
+  const answer = (value: string | null) => {
+    setEntered("");
+    answerKeyRequest(value);
+  };
+  return (
+    <dialog ref={dialog} aria-labelledby="key-title" onCancel={() => answer(null)} onClose={() => reason !== null && answer(null)}>
+      {reason !== null && (
+        <form onSubmit={(event) => {
+          event.preventDefault();
+          answer(entered.trim());
+        }}>
+          <h2 id="key-title">API key</h2>
+          <p>The service asks for a key. It is kept in the memory of this tab until the page is left or reloaded, and is stored nowhere.</p>
+          {reason && <p class="notice fault" role="alert">{reason}</p>}
+          <TextField label="Key" secret value={entered} onInput={setEntered} placeholder="pdr_…" />
+          <p class="actions">
+            <button type="submit" class="primary" disabled={entered.trim() === ""}>Use the key</button>
+            <button type="button" onClick={() => answer(null)}>Cancel</button>
+          </p>
+        </form>
+      )}
+    </dialog>
+  );
+}
+
+export function KeyButton() {
+  const known = useObservable(hasKey);
+  return known
+    ? <button type="button" class="plain" onClick={() => answerKeyRequest("")}>Forget the key</button>
+    : <button type="button" class="plain" onClick={() => void askForKey("")}>Enter a key</button>;
+}

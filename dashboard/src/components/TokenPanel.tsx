@@ -1,0 +1,30 @@
+import type { TokenDetail } from "../api/schemas";
+import type { TokenColumns } from "../score/columns";
+import { visible } from "../pure/text";
+
+/** The numbers of one token, so that nothing is told by colour alone. */
+export function TokenPanel({ token, index, columns, characters }: { token: TokenDetail; index: number; columns: TokenColumns; characters: string[] }) {
+  const [start = 0, end = 0] = token.offset;
+  const number = (value: number | null | undefined) => (value == null || Number.isNaN(value) ? "\u2013" : String(value));
+  const rows: [string, string][] = [
+    ["Token", `${index + 1}, id ${token.id}`],
+    ["Characters", `${start} to ${end}: ${visible(characters.slice(start, end).join(""))}`],
+    ["lp, log-probability", number(token.lp)],
+    ["mu, mean over the vocabulary", number(token.mu)],
+    ["sigma, deviation of the same", number(token.sigma)],
+    ["max lp, of the model's first choice", number(token.max_lp)],
+    ["z, (lp \u2212 mu) / sigma", number(columns.z[index])],
+    ["Weight", number(columns.weight[index])],
+    ["Contribution to the score", number(columns.contribution[index])],
+    ["Selected by the method", columns.selected[index] ? "yes" : "no"],
+  ];
+  return (
+    <section class="panel" aria-label="Selected token">
+      <h3><code class="piece">{visible(token.text) || "\u2205"}</code></h3>
+      {token.lp == null && <p class="faint">Nothing precedes it, so it is never scored.</p>}
+      <dl class="facts" aria-live="polite">
+        {rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
+      </dl>
+    </section>
+  );
+}

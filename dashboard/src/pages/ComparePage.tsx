@@ -1,0 +1,104 @@
+import { useState } from "preact/hooks";
+import { comparison, comparisonPath, jobs as getJobs } from "../api/calls";
+import type { AuditComparison, Job } from "../api/schemas";
+import { DownloadButton } from "../components/DownloadButton";
+import { SelectField } from "../components/Fields";
+import { Await } from "../components/Notices";
+import { ReportFrame } from "../components/ReportFrame";
+import { useLoad } from "../load";
+import { count, short, time } from "../pure/format";
+import { visible } from "../pure/text";
+import { compareLink, go, jobLink } from "../routes";
+import { jobName } from "./JobsPage";
+
+export function ComparePage({ a, b }: { a: string; b: string }) {
+  const { data, failure } = useLoad(() => getJobs("audits", { status: "succeeded", limit: 500 }), []);
+  return (
+    <>
+      <Await data={data} failure={failure}>{({ jobs }) => <Chooser key={`${a}/${b}`} jobs={jobs} a={a} b={b} />}</Await>
+      {a && b && <Comparison key={`${a}/${b}`} a={a} b={b} />}
+    </>
+  );
+}
+
+function Chooser({ jobs, a, b }: { jobs: Job[]; a: string; b: string }) {
+  const [first, setFirst] = useState(a);
+  const [second, setSecond] = useState(b);
+  const choices = [{ value: "", label: "choose" }, ...jobs.map((job) => ({ value: job.id, label: `${jobName(job)}, ${job.model}, ${time(job.created_at)}` }))];
+  for (const id of [a, b]) if (id && !choices.some(({ value }) => value === id)) choices.push({ value: id, label: id });
+  if (jobs.length < 2 && !(a && b)) return <p>It takes two audits that have succeeded.</p>;
+  return (
+    <form onSubmit={(event) => {
+      event.preventDefault();
+      go(compareLink(first, second));
+    }}>
+      <div class="row">
+        <SelectField label="First audit, a" value={first} choices={choices} onChange={setFirst} />
+        <SelectField label="Second audit, b" value={second} choices={choices} onChange={setSecond} />
+        <p class="field"><button type="submit" class="primary" disabled={!first || !second}>Compare</button></p>
+      </div>
+    </form>
+  );
+}
+
+function Comparison({ a, b }: { a: string; b: string }) {
+  const { data, failure } = useLoad(() => comparison(a, b), [a, b]);
+  const path = comparisonPath(a, b);
+  return (
+    <Await data={data} failure={failure}>
+      {(compared) => (
+        <>
+          <ul>
+            <li>a: <a href={jobLink("audits", compared.a.id)}>{compared.a.id}</a>, model <code>{compared.a.model.id}</code></li>
+            <li>b: <a href={jobLink("audits", compared.b.id)}>{compared.b.id}</a>, model <code>{compared.b.model.id}</code></li>
+          </ul>
+          <p>
+            {count(compared.samples.paired)} samples are in both, {count(compared.samples.only_a)} in a alone, {count(compared.samples.only_b)} in b alone;{" "}
+            {count(compared.samples.label_conflicts)} have another label in the other audit and are left out.
+          </p>
+          <Differences compared={compared} />
+          <h2>Report</h2>
+          <p class="actions">
+            <DownloadButton path={path} accept="text/html" file="comparison.html" label="Download the page" />
+            <DownloadButton path={path} accept="application/json" file="comparison.json" label="Download the JSON" />
+          </p>
+          <ReportFrame path={path} title="Report of the comparison" />
+        </>
+      )}
+    </Await>
+  );
+}
+
+function Differences({ compared }: { compared: AuditComparison }) {
+  if (compared.methods.length === 0) return <p>The audits have no method of the same label.</p>;
+  const labelled = compared.methods.some((method) => method.delta != null);
+  const interval = (pair: number[] | null | undefined) => (pair ? `${short(pair[0])} to ${short(pair[1])}` : "\u2013");
+  return (
+    <div class="wide" tabIndex={0} role="region" aria-label="Differences by method">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Method</th><th scope="col" class="number-cell">Scored</th>
+            {labelled
+              ? <><th scope="col" class="number-cell">AUROC a</th><th scope="col" class="number-cell">AUROC b</th><th scope="col" class="number-cell">b − a</th>
+                <th scope="col" class="number-cell">Interval</th><th scope="col" class="number-cell">p-value</th></>
+              : <th scope="col" class="number-cell">Mean of b − a</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {compared.methods.map((method) => (
+            <tr key={method.label}>
+              <th scope="row"><code>{visible(method.label)}</code></th>
+              <td class="number-cell">{count(method.scored)}</td>
+              {labelled
+                ? <><td class="number-cell">{short(method.auroc_a)}</td><td class="number-cell">{short(method.auroc_b)}</td>
+                  <td class="number-cell" title={String(method.delta ?? "")}>{short(method.delta)}</td>
+                  <td class="number-cell">{interval(method.interval)}</td><td class="number-cell">{short(method.p_value)}</td></>
+                : <td class="number-cell">{short(method.mean_difference)}</td>}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
