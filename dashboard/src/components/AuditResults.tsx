@@ -1,10 +1,9 @@
-import type { Audit, AuditReport, MethodReport } from "../api/schemas";
+import type { AuditReport, MethodReport } from "../api/schemas";
 import { count, digest, plural, short } from "../pure/format";
 import { visible } from "../pure/text";
 import { Note } from "./Notices";
-import { ScoresTable } from "./ScoresTable";
 
-export function AuditResults({ audit, report }: { audit: Audit; report: AuditReport }) {
+export function AuditResults({ report }: { report: AuditReport }) {
   const { samples, verdict, plan } = report;
   return (
     <>
@@ -39,8 +38,6 @@ export function AuditResults({ audit, report }: { audit: Audit; report: AuditRep
       {report.works && report.works.length > 0 && <Works report={report} />}
       <h2>Methods</h2>
       <MethodTable methods={report.methods} />
-      <h2>Samples</h2>
-      <ScoresTable id={audit.id} total={samples.total} labels={report.methods.map((method) => method.label)} />
     </>
   );
 }

@@ -7,7 +7,7 @@ import { visible } from "../pure/text";
 import { SelectField } from "./Fields";
 import { FailureNotice } from "./Notices";
 
-const PAGE = 50;
+const PAGE = 25;
 
 interface Props {
   id: string;
@@ -73,7 +73,7 @@ export function ScoresTable({ id, total, labels }: Props) {
               <tr key={row.index}>
                 <td class="number-cell">{row.index}</td>
                 <td class="text-cell">{visible(String(row.id ?? row.document ?? ""))}</td>
-                <td>{row.label == null ? "\u2013" : row.label}</td>
+                <td>{row.label == null ? "\u2013" : row.label === 1 ? "member" : "non-member"}</td>
                 <td class="number-cell">{row.scored_tokens}</td>
                 <td class="number-cell" title={String(row.scores[label] ?? "")}>{short(row.scores[label])}</td>
                 {columns.map(({ name, value }) => <td key={name} class="number-cell">{value(row)}</td>)}

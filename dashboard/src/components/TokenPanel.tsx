@@ -9,14 +9,14 @@ export function TokenPanel({ token, index, columns, characters }: { token: Token
   const rows: [string, string][] = [
     ["Token", `${index + 1}, id ${token.id}`],
     ["Characters", `${start} to ${end}: ${visible(characters.slice(start, end).join(""))}`],
-    ["lp, log-probability", number(token.lp)],
-    ["mu, mean over the vocabulary", number(token.mu)],
-    ["sigma, deviation of the same", number(token.sigma)],
-    ["max lp, of the model's first choice", number(token.max_lp)],
-    ["z, (lp \u2212 mu) / sigma", number(columns.z[index])],
+    ["lp", number(token.lp)],
+    ["mu", number(token.mu)],
+    ["sigma", number(token.sigma)],
+    ["max lp", number(token.max_lp)],
+    ["z", number(columns.z[index])],
     ["Weight", number(columns.weight[index])],
-    ["Contribution to the score", number(columns.contribution[index])],
-    ["Selected by the method", columns.selected[index] ? "yes" : "no"],
+    ["Contribution", number(columns.contribution[index])],
+    ["Selected", columns.selected[index] ? "yes" : "no"],
   ];
   return (
     <section class="panel" aria-label="Selected token">
@@ -25,6 +25,13 @@ export function TokenPanel({ token, index, columns, characters }: { token: Token
       <dl class="facts" aria-live="polite">
         {rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
       </dl>
+      <details>
+        <summary>The numbers of a token</summary>
+        <p class="faint">
+          lp is the log-probability of the token given all before it, mu and sigma are mean and deviation of the log-probability over the vocabulary
+          there, and max lp is that of the model's first choice, in nats; z is (lp − mu) / sigma.
+        </p>
+      </details>
     </section>
   );
 }

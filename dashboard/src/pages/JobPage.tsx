@@ -9,6 +9,7 @@ import { CalibrationFacts } from "../components/CalibrationFacts";
 import { DownloadButton } from "../components/DownloadButton";
 import { FailureNotice, ProblemText } from "../components/Notices";
 import { ReportFrame } from "../components/ReportFrame";
+import { ScoresTable } from "../components/ScoresTable";
 import { ProgressBar, StatusLabel } from "../components/Status";
 import { useObservable } from "../observable";
 import { count, digest, plural, short, time } from "../pure/format";
@@ -72,9 +73,10 @@ export function JobPage({ kind, id }: { kind: JobKind; id: string }) {
 
 function Results({ kind, job }: { kind: JobKind; job: Job }) {
   const path = reportPath(kind, job.id);
+  const report = kind === "audits" ? ((job as Audit).results ?? null) : null;
   return (
     <>
-      {kind === "audits" && "results" in job && job.results && <AuditResults audit={job as Audit} report={(job as Audit).results!} />}
+      {report && <AuditResults report={report} />}
       {kind === "calibrations" && <CalibrationFacts calibration={job as Calibration} />}
       <h2>Report</h2>
       <p class="actions">
@@ -85,6 +87,12 @@ function Results({ kind, job }: { kind: JobKind; job: Job }) {
         {kind === "audits" && <DownloadButton path={scoresPath(job.id)} accept="text/csv" file={`${job.id}.csv`} label="Download the scores as CSV" />}
       </p>
       <ReportFrame path={path} title="Report of the job" />
+      {report && (
+        <>
+          <h2>Samples</h2>
+          <ScoresTable id={job.id} total={report.samples.total} labels={report.methods.map((method) => method.label)} />
+        </>
+      )}
     </>
   );
 }
