@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 /** A value that components follow. */
 export class Observable<T> {
@@ -23,7 +23,12 @@ export class Observable<T> {
 }
 
 export function useObservable<T>(observable: Observable<T>): T {
-  const [, redraw] = useState({});
-  useEffect(() => observable.subscribe(() => redraw({})), [observable]);
-  return observable.value;
+  const [value, setValue] = useState(observable.value);
+  useLayoutEffect(() => {
+    const take = () => setValue(() => observable.value);
+    // It may have changed between the drawing and this subscription.
+    take();
+    return observable.subscribe(take);
+  }, [observable]);
+  return value;
 }

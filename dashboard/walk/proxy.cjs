@@ -24,6 +24,8 @@ class Proxy {
     this.target = null;
     this.streams = "pass";
     this.log = [];
+    // The last body of a plan, so that the walk can send the same.
+    this.bodies = {};
     this.open = new Set();
     this.server = http.createServer((request, response) => this.serve(request, response));
   }
@@ -77,6 +79,10 @@ class Proxy {
     });
     onward.on("error", () => (response.headersSent ? response.destroy() : response.writeHead(502).end()));
     response.on("close", () => onward.destroy());
+    if (url === "/v1/plans") {
+      this.bodies.plan = "";
+      request.on("data", (data) => { this.bodies.plan += data; });
+    }
     request.pipe(onward);
   }
 }

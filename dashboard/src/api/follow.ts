@@ -13,6 +13,8 @@ export interface Follower {
   onFailure(failure: Failure): void;
 }
 
+/** An answer that takes longer counts as none. */
+const PATIENCE = 20_000;
 /** After so long without an event the job is asked for. */
 const SILENCE = 3000;
 const RETRY = 5000;
@@ -32,7 +34,7 @@ export function follow(kind: JobKind, id: string, follower: Follower): () => voi
     if (asking || signal.aborted) return;
     asking = true;
     try {
-      const job = await getJob(kind, id, signal);
+      const job = await getJob(kind, id, AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]));
       heard = Date.now();
       follower.onJob(job);
       if (isFinal(job.status)) controller.abort();

@@ -81,7 +81,9 @@ export function TokenStrip({ tokens, heat, selected, current, onCurrent }: Props
 const Tokens = memo(({ tokens, start, end }: { tokens: TokenDetail[]; start: number; end: number }) => (
   <>
     {tokens.slice(start, end).map((token, index) => (
-      <span key={start + index} id={`token-${start + index}`} role="option" aria-selected="false">{visible(token.text) || "\u2205"}</span>
+      <span key={start + index} id={`token-${start + index}`} role="option" aria-selected="false" aria-label={token.text.trim() === "" ? "white space" : undefined}>
+        {visible(token.text) || "\u2205"}
+      </span>
     ))}
   </>
 ));

@@ -59,7 +59,8 @@ function CalibrationForm({ models, catalogue }: { models: ModelEntry[]; catalogu
   const [failure, setFailure] = useState<Failure | null>(null);
   const [busy, setBusy] = useState(false);
   const [submission, setSubmission] = useState(submissionName);
-  const methods = useMemo(() => methodRequests(draft.choice, catalogue), [draft.choice, catalogue]);
+  const hasReference = causal.find(({ id }) => id === draft.model)?.reference != null;
+  const methods = useMemo(() => methodRequests(draft.choice, catalogue, hasReference), [draft.choice, catalogue, hasReference]);
   if (causal.length === 0) return <p>No model that scores texts is configured.</p>;
   const change = (part: Partial<typeof draft>) => {
     setDraft((before) => ({ ...before, ...part }));
@@ -88,7 +89,7 @@ function CalibrationForm({ models, catalogue }: { models: ModelEntry[]; catalogu
           choices={[{ value: "error", label: "exclude" }, { value: "window", label: "read in windows" }, { value: "truncate", label: "cut off" }]} />
         <TextField label="Name" value={draft.name} onInput={(name) => change({ name })} />
       </div>
-      <MethodChooser catalogue={catalogue} hasReference={causal.find(({ id }) => id === draft.model)?.reference != null} choice={draft.choice}
+      <MethodChooser catalogue={catalogue} hasReference={hasReference} choice={draft.choice}
         onChange={(choice) => change({ choice })} />
       {methods.fault && <p class="notice fault" role="status">{methods.fault}</p>}
       <FailureNotice failure={failure} />

@@ -32,7 +32,8 @@ function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; 
   const [busy, setBusy] = useState(false);
   const [submission, setSubmission] = useState(submissionName);
   const model = causal.find((entry) => entry.id === draft.model);
-  const methods = useMemo(() => methodRequests(draft.choice, catalogue), [draft.choice, catalogue]);
+  const hasReference = model?.reference != null;
+  const methods = useMemo(() => methodRequests(draft.choice, catalogue, hasReference), [draft.choice, catalogue, hasReference]);
   const request = dataset && !methods.fault ? auditRequest(draft, dataset, methods.requests) : null;
   const plan = planned && request && planned.request === JSON.stringify(request) ? planned.plan : null;
   const content = useMemo(() => (planned ? (JSON.parse(planned.plan.content) as PlanContent) : null), [planned]);
@@ -78,7 +79,7 @@ function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; 
             choices={[{ value: "error", label: "exclude" }, { value: "window", label: "read in windows" }, { value: "truncate", label: "cut off" }]} />
           <TextField label="Name" value={draft.name} onInput={(name) => change({ name })} hint="What the audit is called in lists." />
         </div>
-        <MethodChooser catalogue={catalogue} hasReference={model?.reference != null} choice={draft.choice} onChange={(choice) => change({ choice })} />
+        <MethodChooser catalogue={catalogue} hasReference={hasReference} choice={draft.choice} onChange={(choice) => change({ choice })} />
         {methods.fault && <p class="notice fault" role="status">{methods.fault}</p>}
       </section>
       <section aria-labelledby="evidence-title">

@@ -23,11 +23,13 @@ function ScoreForm({ models, catalogue }: { models: ModelEntry[]; catalogue: Cat
   const [model, setModel] = useState(causal.find((entry) => entry.default)?.id ?? causal[0]?.id ?? "");
   const [text, setText] = useState("");
   const [overflow, setOverflow] = useState<Overflow>("window");
-  const [settings, setSettings] = useState<Settings>({ method: "min_k_plus_plus", decay: "linear", alpha: ALPHA_SLIDER.linear.start, k: 0.2 });
+  const [wished, setSettings] = useState<Settings>({ method: "min_k_plus_plus", decay: "linear", alpha: ALPHA_SLIDER.linear.start, k: 0.2 });
   const hasReference = models.find((entry) => entry.id === model)?.reference != null;
   const methods = useMemo(() => catalogue.methods.filter((method) => runsAlone(method, hasReference)), [catalogue, hasReference]);
-  const entry = methods.find((method) => method.name === settings.method);
+  const entry = methods.find((method) => method.name === wished.method);
   const decays = decaysOf(entry);
+  // The weights that were chosen stay for the next method that takes them.
+  const settings: Settings = { ...wished, decay: wished.decay && decays.includes(wished.decay) ? wished.decay : null };
   const { scored, failure, pending, begin } = useScore(settings, entry);
   const change = (part: Partial<Settings>) => setSettings((before) => ({ ...before, ...part }));
   const adapters = causal.flatMap((entry) => entry.adapters ?? []);
@@ -61,19 +63,19 @@ function ScoreForm({ models, catalogue }: { models: ModelEntry[]; catalogue: Cat
         </div>
       </form>
       <section aria-labelledby="method-title">
-        <h2 id="method-title">Method</h2>
+        <h2 id="method-title">Method and weights</h2>
         <div class="row">
-          <SelectField label="Score" value={settings.method} hint={entry?.formula} choices={methods.map(({ name }) => ({ value: name, label: name }))}
+          <SelectField label="Method" value={settings.method} hint={entry?.formula} choices={methods.map(({ name }) => ({ value: name, label: name }))}
             onChange={(method) => {
               const next = methods.find(({ name }) => name === method);
-              change({ method, k: defaultK(next), decay: settings.decay && decaysOf(next).includes(settings.decay) ? settings.decay : null });
+              change({ method, k: next && takesK(next) && entry && takesK(entry) ? settings.k : defaultK(next) });
             }} />
           {decays.length > 0 && (
             <SelectField label="Weights" value={settings.decay ?? ""} hint={catalogue.decays.find(({ name }) => name === settings.decay)?.formula}
               choices={[{ value: "", label: "none" }, ...decays.map((decay) => ({ value: decay, label: decay }))]}
               onChange={(value) => change(value === "" ? { decay: null } : { decay: value as Decay, alpha: ALPHA_SLIDER[value as Decay].start })} />
           )}
-          {slider && decays.includes(settings.decay!) && (
+          {slider && (
             <SliderField label="alpha" value={settings.alpha} minimum={slider.minimum} maximum={slider.maximum} step={slider.step}
               onInput={(alpha) => change({ alpha })} />
           )}

@@ -60,14 +60,15 @@ export interface Methods {
   fault: string | null;
 }
 
-export function methodRequests(choice: MethodChoice, catalogue: Catalogue): Methods {
+/** Methods that the model cannot run any more, as after a change of model, are left out. */
+export function methodRequests(choice: MethodChoice, catalogue: Catalogue, hasReference: boolean): Methods {
   const requests: MethodRequest[] = [];
   const fault = (text: string): Methods => ({ requests: [], fault: text });
   const k = numberList(choice.k);
   if (k === null) return fault("k takes numbers separated by commas.");
   for (const name of choice.names) {
     const method = catalogue.methods.find((entry) => entry.name === name);
-    if (!method) continue;
+    if (!method || !runsAlone(method, hasReference)) continue;
     const base: Exclude<MethodRequest, string> = { name };
     if (takesK(method) && k.length > 0) base.k = grid(k);
     const decays = choice.decays.filter((decay) => method.decays.includes(decay));

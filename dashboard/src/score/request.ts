@@ -1,5 +1,5 @@
 import type { MethodEntry, MethodRequest, Overflow } from "../api/schemas";
-import { decaysOf, takesK } from "../pure/methods";
+import { takesK } from "../pure/methods";
 import type { Decay } from "../pure/decay";
 
 export interface Settings {
@@ -20,6 +20,5 @@ export interface Sent {
 export function requests(settings: Settings, entry: MethodEntry | undefined): MethodRequest[] {
   const plain: Exclude<MethodRequest, string> = { name: settings.method };
   if (entry && takesK(entry)) plain.k = settings.k;
-  const weighted = settings.decay !== null && decaysOf(entry).includes(settings.decay);
-  return weighted ? [{ ...plain, pdr: { decay: settings.decay!, alpha: settings.alpha } }, plain] : [plain];
+  return settings.decay === null ? [plain] : [{ ...plain, pdr: { decay: settings.decay, alpha: settings.alpha } }, plain];
 }
