@@ -1,1 +1,40 @@
-module.exports = {};
+// Every page as it looks: at 360 pixels in the dark, and at 1,200 in the light.
+
+const { score, slide } = require("./scoring.cjs");
+
+async function looks({ walk, proxy, service, samples, check }) {
+  const dataset = await service.dataset(samples.slice(0, 200));
+  const first = await service.audit({ dataset, methods: ["loss", "min_k_plus_plus"], name: "200 samples" });
+  const second = await service.audit({ dataset, methods: ["loss", "min_k_plus_plus"], model: "demo-reference" });
+  const known = await service.dataset(samples.filter(({ label }) => label === 0).slice(0, 60).map(({ text }) => ({ text })));
+  const calibration = (await service.ask("POST", "/v1/calibrations", { dataset: known, methods: ["loss"], name: "60 texts" }, { prefer: "wait=60" })).body;
+  const places = {
+    models: "models", score: "score", "new-audit": "new-audit", jobs: "jobs/audits", "jobs-tests": "jobs/tests", audit: `jobs/audits/${first.id}`,
+    compare: `compare/${first.id}/${second.id}`, calibrations: "calibrations", calibration: `jobs/calibrations/${calibration.id}`, unknown: "nowhere",
+  };
+  for (const [width, height, scheme] of [[1200, 900, "light"], [360, 740, "dark"]]) {
+    const page = await walk.open(proxy.address, { width, height, scheme });
+    for (const [name, place] of Object.entries(places)) {
+      await page.goto(`${proxy.address}#/${place}`);
+      await page.waitForFunction(() => !/Loading \u2026/.test(document.querySelector("main").textContent));
+      if (name === "score") {
+        await page.waitForSelector("#text");
+        await score(page, samples.slice(0, 3).map(({ text }) => text).join(" "));
+        await slide(page, "alpha", 0.6);
+        await page.locator(".tokens").focus();
+        for (let step = 0; step < 18; step++) await page.keyboard.press("ArrowRight");
+      }
+      if (name === "audit" || name === "compare") await page.frameLocator("iframe").locator("h1").waitFor();
+      check((await page.locator("h1").count()) === 1, `${name} has another number of first headings than one`);
+      await walk.inspect(page, `${name}-${width}`);
+      if (width === 1200 && (name === "score" || name === "audit")) {
+        await page.evaluate(() => document.querySelectorAll("details").forEach((details) => { details.open = false; }));
+        await page.evaluate(() => scrollTo(0, 0));
+        await walk.picture(page, `dashboard-${name}`, {});
+      }
+    }
+    await page.context().close();
+  }
+}
+
+module.exports = { looks };
