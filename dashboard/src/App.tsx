@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { reachable } from "./api/http";
 import { KeyButton, KeyDialog } from "./components/KeyDialog";
 import { useObservable } from "./observable";
@@ -58,7 +58,7 @@ export function App() {
   const answers = useObservable(reachable);
   const heading = useRef<HTMLHeadingElement>(null);
   const first = useRef(true);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${TITLES[current.page]} – pdr-audit`;
     if (!first.current) {
       scrollTo(0, 0);

@@ -45,17 +45,26 @@ class Browser {
     await page.evaluate(this.axe);
     const { violations } = await page.evaluate(() => window.axe.run(document, { iframes: false }));
     for (const { id, nodes } of violations) fault(`${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
-    const { results } = await this.validator.validateString(await page.content());
-    for (const { messages } of results) for (const found of messages.slice(0, 5)) fault(`${found.ruleId}: ${found.message} (${found.selector})`);
+    for (const found of (await this.markupFaults(await page.content())).slice(0, 5)) fault(found);
     const stored = await page.evaluate(() => localStorage.length + sessionStorage.length + document.cookie.length);
     if (stored > 0) fault("something is stored in the browser");
   }
 
-  async picture(page, name, options = { fullPage: true }) {
+  async markupFaults(markup) {
+    const { results } = await this.validator.validateString(markup);
+    return results.flatMap(({ messages }) => messages.map(({ ruleId, message, selector }) => `${ruleId}: ${message} (${selector})`));
+  }
+
+  // Of a frame the part that is in the window: what is outside of it is not painted.
+  async picture(page, name, { fullPage = true, element } = {}) {
     if (!this.pictures) return;
-    await page.screenshot({ path: path.join(this.pictures, `${name}.png`), ...options });
+    const file = path.join(this.pictures, `${name}.png`);
+    if (element) {
+      await page.locator(element).scrollIntoViewIfNeeded();
+      await page.waitForTimeout(300);
+      await page.screenshot({ path: file });
+    } else await page.screenshot({ path: file, fullPage });
   }
 }
-
 
 module.exports = { Browser };

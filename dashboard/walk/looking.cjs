@@ -27,10 +27,13 @@ async function looks({ walk, proxy, service, samples, check }) {
       if (name === "audit" || name === "compare") await page.frameLocator("iframe").locator("h1").waitFor();
       check((await page.locator("h1").count()) === 1, `${name} has another number of first headings than one`);
       await walk.inspect(page, `${name}-${width}`);
+      if (name === "audit") await walk.picture(page, `report-${width}`, { element: "iframe" });
       if (width === 1200 && (name === "score" || name === "audit")) {
         await page.evaluate(() => document.querySelectorAll("details").forEach((details) => { details.open = false; }));
+        await page.setViewportSize({ width: 1100, height: name === "score" ? 1080 : 900 });
         await page.evaluate(() => scrollTo(0, 0));
-        await walk.picture(page, `dashboard-${name}`, {});
+        await walk.picture(page, `dashboard-${name}`, { fullPage: false });
+        await page.setViewportSize({ width, height });
       }
     }
     await page.context().close();

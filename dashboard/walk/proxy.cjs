@@ -12,8 +12,8 @@ const FILES = { "/": ["index.html", "text/html; charset=utf-8"], "/dashboard/app
 function policy(root) {
   const style = fs.readFileSync(path.join(root, "crates/pages/src/style.css"));
   const hash = crypto.createHash("sha256").update(style).digest("base64");
-  return `default-src 'none'; script-src 'self'; style-src 'self' 'sha256-${hash}'; connect-src 'self'; img-src 'self' data:; frame-src blob:; ` +
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  return `default-src 'none'; script-src 'self'; style-src 'self' 'sha256-${hash}'; connect-src 'self'; img-src data:; frame-src blob:; ` +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 }
 
 class Proxy {

@@ -1,5 +1,6 @@
 // Open, score a text, move alpha: the number is the API's, and costs no forward pass.
 
+const zlib = require("node:zlib");
 const { HOSTILE } = require("./inputs.cjs");
 
 async function opens({ walk, proxy, check }) {
@@ -14,6 +15,14 @@ async function opens({ walk, proxy, check }) {
   check(best < 100, `the first contentful paint takes ${best} ms`);
   const answer = await fetch(proxy.address, { headers: { accept: "text/html" } });
   const policy = answer.headers.get("content-security-policy") || "";
+  for (const fault of await walk.markupFaults(await answer.text())) check(false, `the page as it is sent: ${fault}`);
+  let size = 0;
+  for (const file of ["", "dashboard/app.js", "dashboard/app.css"]) {
+    const sent = await fetch(proxy.address + file, { headers: { accept: "text/html, */*" } });
+    size += zlib.gzipSync(Buffer.from(await sent.arrayBuffer()), { level: 9 }).length;
+  }
+  console.log(`page, script and style: ${size} bytes gzipped`);
+  check(size <= 60_000, `page, script and style have ${size} bytes gzipped`);
   check(/default-src 'none'/.test(policy) && /script-src 'self'/.test(policy) && !/unsafe/.test(policy), `the policy of the page is ${policy}`);
 }
 

@@ -35,6 +35,7 @@ async function keys(context) {
     await enter("pdr_wrong");
     await page.locator("dialog [role=alert]").waitFor();
     check(/key/.test(await page.locator("dialog [role=alert]").textContent()), "a wrong key has no word");
+    check((await page.locator("main [role=alert]").count()) === 0, "a request is given up while a key is asked for");
     await walk.inspect(page, "key-wrong");
     await enter(key);
     await page.waitForSelector("article");

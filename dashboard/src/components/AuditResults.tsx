@@ -14,8 +14,10 @@ export function AuditResults({ report }: { report: AuditReport }) {
         </div>
       ) : <p>There is no verdict: the texts have no labels, and the audit has no calibration.</p>}
       <p>
-        {plural(samples.total, "sample")}: {plural(samples.members, "member")}, {plural(samples.non_members, "non-member")},{" "}
-        {plural(samples.clusters, "cluster")}.{" "}
+        {plural(samples.total, "sample")}
+        {samples.members + samples.non_members > 0
+          ? `: ${plural(samples.members, "member")}, ${plural(samples.non_members, "non-member")}`
+          : " without labels"}, {plural(samples.clusters, "cluster")}.{" "}
         {plan.planned ? <>Planned: <code title={plan.id ?? ""}>{digest(plan.id)}</code>.</> : "No plan was made before the audit."}
         {plan.earlier_audits ? ` ${plural(plan.earlier_audits, "earlier audit")} of these samples had succeeded.` : ""}
       </p>

@@ -6,17 +6,25 @@ import { TextField } from "./Fields";
 export function KeyDialog() {
   const reason = useObservable(keyRequest);
   const dialog = useRef<HTMLDialogElement>(null);
+  // The event of a close comes late, when the dialog may be open again for another reason.
+  const closedHere = useRef(false);
   const [entered, setEntered] = useState("");
   useEffect(() => {
     if (reason !== null && !dialog.current?.open) dialog.current?.showModal();
-    if (reason === null && dialog.current?.open) dialog.current.close();
+    if (reason === null && dialog.current?.open) {
+      closedHere.current = true;
+      dialog.current.close();
+    }
   }, [reason]);
   const answer = (value: string | null) => {
     setEntered("");
     answerKeyRequest(value);
   };
   return (
-    <dialog ref={dialog} aria-labelledby="key-title" onCancel={() => answer(null)} onClose={() => reason !== null && answer(null)}>
+    <dialog ref={dialog} aria-labelledby="key-title" onClose={() => {
+      if (!closedHere.current) answer(null);
+      closedHere.current = false;
+    }}>
       {reason !== null && (
         <form onSubmit={(event) => {
           event.preventDefault();

@@ -45,7 +45,7 @@ function ScoreForm({ models, catalogue }: { models: ModelEntry[]; catalogue: Cat
       }}>
         <div class="field">
           <label for="text">Text</label>
-          <textarea id="text" rows={6} value={text} spellcheck={false} onInput={(event) => setText(event.currentTarget.value)}
+          <textarea id="text" rows={4} value={text} spellcheck={false} onInput={(event) => setText(event.currentTarget.value)}
             onKeyDown={(event) => {
               if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && text !== "") start();
             }} />

@@ -53,11 +53,11 @@ export function tokenColumns(tokens: readonly TokenDetail[], settings: Settings,
   return columns;
 }
 
-/** How strong the colour of each value is, from -STEPS to STEPS, in proportion to the largest one. */
+/** How strong the colour of each value is, from -STEPS to STEPS: by the root of its share of the largest one, so that small ones are seen. */
 export const STEPS = 20;
 
 export function heat(values: Float64Array): Int8Array {
   let largest = 0;
   for (const value of values) if (Math.abs(value) > largest && Number.isFinite(value)) largest = Math.abs(value);
-  return Int8Array.from(values, (value) => (largest > 0 && Number.isFinite(value) ? Math.round((value / largest) * STEPS) : 0));
+  return Int8Array.from(values, (value) => (largest > 0 && Number.isFinite(value) ? Math.round(Math.sign(value) * Math.sqrt(Math.abs(value) / largest) * STEPS) : 0));
 }
