@@ -22,7 +22,7 @@ async function upload(page) {
 }
 
 async function finished(page, status = "succeeded") {
-  const ended = page.waitForFunction((word) => document.querySelector(".status")?.textContent === word, status, { timeout: 180_000 });
+  const ended = page.waitForFunction((word) => document.querySelector(".status")?.textContent === word, status, { timeout: 300_000 });
   await ended.catch(async () => {
     throw new Error(`the job has not ${status}: ${await page.locator("main").innerText()}`);
   });
@@ -123,6 +123,11 @@ async function badAudits({ folder, walk, proxy, service, samples, check }) {
   const plain = await service.dataset(samples.slice(0, 30).map(({ text }) => ({ text })));
   await start(plain, { methods: ["loss"] });
   await finished(page);
+  const signed = await service.ask("GET", `/v1/audits/${page.url().split("/").pop()}/report`, undefined, { accept: "application/vnd.dsse.envelope+json" });
+  if (signed.status !== 200) {
+    await page.getByRole("button", { name: "Download the signed report" }).click();
+    await page.getByText("The service has no key to sign with").waitFor();
+  }
   check(/no verdict/.test(await page.locator("main").textContent()), "an audit without labels has a verdict");
   await walk.inspect(page, "audit-plain");
   await start(await service.dataset(samples.slice(0, 60)), {
@@ -170,6 +175,11 @@ async function badAudits({ folder, walk, proxy, service, samples, check }) {
   await drop(page, "broken.jsonl", '{"text": "a", "label": 1}\nnot JSON\n');
   await page.getByRole("button", { name: "Upload" }).click();
   await page.getByText(/line 2/).first().waitFor();
+  await drop(page, "long.jsonl", JSON.stringify({ text: "x".repeat(1024 * 1024 - 100), label: 1 }) + "\n");
+  await page.waitForSelector("caption");
+  await page.locator("#more").evaluate((element) => { element.closest("details").open = true; });
+  await page.fill("#more", '{"timeout_seconds":');
+  await page.getByText("The further settings are not JSON").waitFor();
   await page.context().close();
 }
 

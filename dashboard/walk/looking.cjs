@@ -8,7 +8,11 @@ async function looks({ walk, proxy, service, samples, check }) {
   const second = await service.audit({ dataset, methods: ["loss", "min_k_plus_plus"], model: "demo-reference" });
   const known = await service.dataset(samples.filter(({ label }) => label === 0).slice(0, 60).map(({ text }) => ({ text })));
   const calibration = (await service.ask("POST", "/v1/calibrations", { dataset: known, methods: ["loss"], name: "60 texts" }, { prefer: "wait=60" })).body;
+  const texts = (label) => samples.filter((sample) => sample.label === label).slice(0, 40).map(({ text }) => ({ text }));
+  const test = (await service.ask("POST", "/v1/tests", { kind: "dataset", suspects: texts(1), held_out: texts(0), methods: ["loss"] }, { prefer: "wait=60" })).body;
+  const memorization = (await service.ask("POST", "/v1/memorization", { texts: texts(1).slice(0, 10), prefix: 16, suffix: 8 }, { prefer: "wait=60" })).body;
   const places = {
+    test: `jobs/tests/${test.id}`, memorization: `jobs/memorization/${memorization.id}`,
     models: "models", score: "score", "new-audit": "new-audit", jobs: "jobs/audits", "jobs-tests": "jobs/tests", audit: `jobs/audits/${first.id}`,
     compare: `compare/${first.id}/${second.id}`, calibrations: "calibrations", calibration: `jobs/calibrations/${calibration.id}`, unknown: "nowhere",
   };
@@ -24,7 +28,7 @@ async function looks({ walk, proxy, service, samples, check }) {
         await page.locator(".tokens").focus();
         for (let step = 0; step < 18; step++) await page.keyboard.press("ArrowRight");
       }
-      if (name === "audit" || name === "compare") await page.frameLocator("iframe").locator("h1").waitFor();
+      if (["audit", "compare", "test", "memorization"].includes(name)) await page.frameLocator("iframe").locator("h1").waitFor();
       check((await page.locator("h1").count()) === 1, `${name} has another number of first headings than one`);
       await walk.inspect(page, `${name}-${width}`);
       if (name === "audit") await walk.picture(page, `report-${width}`, { element: "iframe" });

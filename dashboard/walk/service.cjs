@@ -56,6 +56,7 @@ class Service {
       body: json ? JSON.stringify(body) : body,
     });
     const text = await answer.text();
+    if (method === "POST" && !answer.ok) throw new Error(`${place}: ${answer.status} ${text}`);
     return { status: answer.status, body: /json/.test(answer.headers.get("content-type") || "") && !/x-ndjson/.test(answer.headers.get("content-type")) ? JSON.parse(text) : text };
   }
 

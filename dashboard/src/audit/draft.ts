@@ -11,6 +11,8 @@ export interface Draft {
   /** Empty: as the service decides; `none`: without one. */
   control: string;
   calibration: string;
+  /** Further fields of the request, as a JSON object. */
+  more: string;
 }
 
 export const NO_CONTROL = "none";
@@ -18,19 +20,38 @@ export const NO_CONTROL = "none";
 export function initialDraft(models: ModelEntry[]): Draft {
   const model = models.find((entry) => entry.default) ?? models[0];
   const names = model?.reference ? ["ref", ...INITIAL_CHOICE.names] : INITIAL_CHOICE.names;
-  return { name: "", model: model?.id ?? "", overflow: "error", choice: { ...INITIAL_CHOICE, names }, primary: "", control: "", calibration: "" };
+  return { name: "", model: model?.id ?? "", overflow: "error", choice: { ...INITIAL_CHOICE, names }, primary: "", control: "", calibration: "", more: "" };
 }
 
-export function auditRequest(draft: Draft, dataset: Dataset, methods: MethodRequest[]): AuditRequest {
+export function auditRequest(draft: Draft, dataset: Dataset, methods: MethodRequest[], more: Partial<AuditRequest>): AuditRequest {
   const request: AuditRequest = { dataset: dataset.id, model: draft.model, methods, overflow: draft.overflow };
   if (draft.primary) request.primary = draft.primary;
   if (draft.control) request.control = draft.control === NO_CONTROL ? null : draft.control;
   if (draft.calibration) request.calibration = draft.calibration;
-  return request;
+  return { ...request, ...more };
+}
+
+/** The fields of a JSON object, or the fault of the text. */
+export function moreFields(text: string): { fields: Partial<AuditRequest>; fault: string | null } {
+  if (text.trim() === "") return { fields: {}, fault: null };
+  try {
+    const fields: unknown = JSON.parse(text);
+    if (typeof fields === "object" && fields !== null && !Array.isArray(fields)) return { fields, fault: null };
+    return { fields: {}, fault: "The further settings are not a JSON object." };
+  } catch (error) {
+    return { fields: {}, fault: `The further settings are not JSON: ${error instanceof Error ? error.message : error}` };
+  }
+}
+
+/** The model of an id, which may be that of one of its adapters. */
+export function owner(models: ModelEntry[], id: string): ModelEntry | undefined {
+  return models.find((model) => model.id === id || model.adapters?.some((adapter) => adapter.id === id));
 }
 
 /** The control that the service takes where the request names none. */
-export function defaultControl(model: ModelEntry | undefined): string | null {
+export function defaultControl(models: ModelEntry[], id: string): string | null {
+  const model = owner(models, id);
+  if (model && model.id !== id) return model.id;
   return model?.base ?? model?.reference ?? null;
 }
 

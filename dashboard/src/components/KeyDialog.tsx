@@ -48,5 +48,5 @@ export function KeyButton() {
   const known = useObservable(hasKey);
   return known
     ? <button type="button" class="plain" onClick={() => answerKeyRequest("")}>Forget the key</button>
-    : <button type="button" class="plain" onClick={() => void askForKey("")}>Enter a key</button>;
+    : <button type="button" class="plain" onClick={() => void askForKey("", true)}>Enter a key</button>;
 }

@@ -2,7 +2,7 @@ import { useCallback, useMemo, useState } from "preact/hooks";
 import { catalogue as getCatalogue, jobs as getJobs, models as getModels, submissionName, submitCalibration } from "../api/calls";
 import { type Failure, toFailure } from "../api/failure";
 import { type Catalogue, type Dataset, type ModelEntry, type Overflow, isFinal } from "../api/schemas";
-import { initialDraft } from "../audit/draft";
+import { initialDraft, owner } from "../audit/draft";
 import { DatasetChooser } from "../components/DatasetChooser";
 import { SelectField, TextField } from "../components/Fields";
 import { MethodChooser } from "../components/MethodChooser";
@@ -59,7 +59,7 @@ function CalibrationForm({ models, catalogue }: { models: ModelEntry[]; catalogu
   const [failure, setFailure] = useState<Failure | null>(null);
   const [busy, setBusy] = useState(false);
   const [submission, setSubmission] = useState(submissionName);
-  const hasReference = causal.find(({ id }) => id === draft.model)?.reference != null;
+  const hasReference = owner(causal, draft.model)?.reference != null;
   const methods = useMemo(() => methodRequests(draft.choice, catalogue, hasReference), [draft.choice, catalogue, hasReference]);
   if (causal.length === 0) return <p>No model that scores texts is configured.</p>;
   const change = (part: Partial<typeof draft>) => {

@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import { catalogue as getCatalogue, jobs as getJobs, models as getModels, plan as makePlan, submissionName, submitAudit } from "../api/calls";
 import { type Failure, toFailure } from "../api/failure";
 import type { Catalogue, Dataset, Job, ModelEntry, Overflow, Plan } from "../api/schemas";
-import { type Draft, NO_CONTROL, type PlanContent, auditRequest, defaultControl, initialDraft, methodNames } from "../audit/draft";
+import { type Draft, NO_CONTROL, type PlanContent, auditRequest, defaultControl, initialDraft, methodNames, moreFields, owner } from "../audit/draft";
 import { AuditCost } from "../components/AuditCost";
 import { DatasetChooser } from "../components/DatasetChooser";
 import { SelectField, TextField } from "../components/Fields";
@@ -31,10 +31,11 @@ function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; 
   const [failure, setFailure] = useState<Failure | null>(null);
   const [busy, setBusy] = useState(false);
   const [submission, setSubmission] = useState(submissionName);
-  const model = causal.find((entry) => entry.id === draft.model);
-  const hasReference = model?.reference != null;
+  const hasReference = owner(causal, draft.model)?.reference != null;
   const methods = useMemo(() => methodRequests(draft.choice, catalogue, hasReference), [draft.choice, catalogue, hasReference]);
-  const request = dataset && !methods.fault ? auditRequest(draft, dataset, methods.requests) : null;
+  const more = useMemo(() => moreFields(draft.more), [draft.more]);
+  const fault = methods.fault ?? more.fault;
+  const request = dataset && !fault ? auditRequest(draft, dataset, methods.requests, more.fields) : null;
   const plan = planned && request && planned.request === JSON.stringify(request) ? planned.plan : null;
   const content = useMemo(() => (planned ? (JSON.parse(planned.plan.content) as PlanContent) : null), [planned]);
 
@@ -56,7 +57,7 @@ function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; 
   const names = methodNames(methods.requests, catalogue);
   const labels = content?.methods.map(({ label }) => label) ?? [];
   const primaries = [...new Set([...labels, ...names, ...(draft.primary ? [draft.primary] : [])])];
-  const control = draft.control === NO_CONTROL ? null : draft.control || defaultControl(model);
+  const control = draft.control === NO_CONTROL ? null : draft.control || defaultControl(causal, draft.model);
   const others = causal.filter((entry) => entry.id !== draft.model);
   return (
     <>
@@ -80,7 +81,6 @@ function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; 
           <TextField label="Name" value={draft.name} onInput={(name) => change({ name })} hint="What the audit is called in lists." />
         </div>
         <MethodChooser catalogue={catalogue} hasReference={hasReference} choice={draft.choice} onChange={(choice) => change({ choice })} />
-        {methods.fault && <p class="notice fault" role="status">{methods.fault}</p>}
       </section>
       <section aria-labelledby="evidence-title">
         <h2 id="evidence-title">3. What the verdict is about</h2>
@@ -89,7 +89,7 @@ function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; 
             hint="The verdict is about it alone." choices={[{ value: "", label: "as the service decides" }, ...primaries.map((value) => ({ value, label: visible(value) }))]} />
           <SelectField label="Control" value={draft.control} onChange={(value) => change({ control: value })} hint="A model that has not seen the members."
             choices={[
-              { value: "", label: defaultControl(model) ? `as the service decides (${defaultControl(model)})` : "as the service decides" },
+              { value: "", label: ["as the service decides", defaultControl(causal, draft.model)].filter(Boolean).join(": ") },
               { value: NO_CONTROL, label: "none" },
               ...others.map(({ id }) => ({ value: id, label: id })),
             ]} />
@@ -98,6 +98,15 @@ function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; 
             choices={[{ value: "", label: "none" }, ...calibrations.filter((job) => job.model === draft.model).map((job) => ({ value: job.id, label: `${jobName(job)}, ${time(job.created_at)}` }))]} />
         </div>
       </section>
+      <details>
+        <summary>Further settings as JSON</summary>
+        <p class="field">
+          <label for="more">JSON object</label>
+          <textarea id="more" rows={3} value={draft.more} spellcheck={false} onInput={(event) => change({ more: event.currentTarget.value })}
+            placeholder='{"metrics": {"fpr_targets": [0.05]}, "stratify": "group", "timeout_seconds": 3600}' />
+          <small>Fields of the request, which replace those above.</small>
+        </p>
+      </details>
       <section aria-labelledby="cost-title">
         <h2 id="cost-title">4. Cost and plan</h2>
         {dataset ? <AuditCost bytes={dataset.bytes} samples={dataset.samples} names={content && plan ? content.methods.map(({ name }) => name) : names}
@@ -113,6 +122,7 @@ function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; 
             <details><summary>All that it fixes</summary><pre>{visible(JSON.stringify(JSON.parse(plan.content), null, 2)).replaceAll("\u23ce", "\n")}</pre></details>
           </div>
         )}
+        {fault && <p class="notice fault" role="alert">{fault}</p>}
         {planned && !plan && request && <Note>The settings have changed since the plan was made.</Note>}
         <FailureNotice failure={failure} />
         <p class="actions">

@@ -1,6 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { catalogue as getCatalogue, models as getModels } from "../api/calls";
 import type { Catalogue, ModelEntry, Overflow } from "../api/schemas";
+import { owner } from "../audit/draft";
 import { SelectField, SliderField } from "../components/Fields";
 import { Await, FailureNotice } from "../components/Notices";
 import { ScoreResult } from "../components/ScoreResult";
@@ -24,12 +25,12 @@ function ScoreForm({ models, catalogue }: { models: ModelEntry[]; catalogue: Cat
   const [text, setText] = useState("");
   const [overflow, setOverflow] = useState<Overflow>("window");
   const [wished, setSettings] = useState<Settings>({ method: "min_k_plus_plus", decay: "linear", alpha: ALPHA_SLIDER.linear.start, k: 0.2 });
-  const hasReference = models.find((entry) => entry.id === model)?.reference != null;
+  const hasReference = owner(models, model)?.reference != null;
   const methods = useMemo(() => catalogue.methods.filter((method) => runsAlone(method, hasReference)), [catalogue, hasReference]);
-  const entry = methods.find((method) => method.name === wished.method);
+  const entry = methods.find((method) => method.name === wished.method) ?? methods[0];
   const decays = decaysOf(entry);
   // The weights that were chosen stay for the next method that takes them.
-  const settings: Settings = { ...wished, decay: wished.decay && decays.includes(wished.decay) ? wished.decay : null };
+  const settings: Settings = { ...wished, method: entry?.name ?? wished.method, decay: wished.decay && decays.includes(wished.decay) ? wished.decay : null };
   const { scored, failure, pending, begin } = useScore(settings, entry);
   const change = (part: Partial<Settings>) => setSettings((before) => ({ ...before, ...part }));
   const adapters = causal.flatMap((entry) => entry.adapters ?? []);
