@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 
 if (process.argv.includes("--tests")) {
   rmSync(".tests", { recursive: true, force: true });
-  const entryPoints = readdirSync("tests").map((name) => `tests/${name}`);
+  const entryPoints = readdirSync("tests").filter((name) => name.endsWith(".ts")).map((name) => `tests/${name}`);
   await build({ entryPoints, outdir: ".tests", outExtension: { ".js": ".mjs" }, bundle: true, platform: "node", format: "esm", logLevel: "warning" });
 } else {
   mkdirSync("dist", { recursive: true });

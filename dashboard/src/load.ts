@@ -9,7 +9,7 @@ export interface Loaded<T> {
   reload(): void;
 }
 
-/** What `read` gives: again when `inputs` change, on `reload`, and when the service answers again. The last data stays meanwhile. */
+/** The answer of `read`, which is called again when `inputs` change, on `reload`, and when the service answers again. The last data stays meanwhile. */
 export function useLoad<T>(read: () => Promise<T>, inputs: unknown[]): Loaded<T> {
   const [state, setState] = useState<{ data: T | null; failure: Failure | null }>({ data: null, failure: null });
   const [asked, setAsked] = useState(0);

@@ -14,6 +14,15 @@ async function drop(page, name, content) {
   for (const event of ["dragover", "drop"]) await page.dispatchEvent(".drop", event, { dataTransfer: transfer });
 }
 
+// Drops a file or a folder of the disk, as a file manager does.
+async function dropFromDisk(page, file) {
+  await page.locator(".drop").scrollIntoViewIfNeeded();
+  const { x, y } = await page.locator(".drop").boundingBox();
+  const session = await page.context().newCDPSession(page);
+  const data = { items: [], files: [file], dragOperationsMask: 1 };
+  for (const type of ["dragEnter", "dragOver", "drop"]) await session.send("Input.dispatchDragEvent", { type, x: x + 20, y: y + 20, data });
+}
+
 const field = (page, label) => page.getByLabel(label, { exact: true });
 
 async function upload(page) {
@@ -141,6 +150,10 @@ async function badAudits({ folder, walk, proxy, service, samples, check }) {
   await page.goto(`${proxy.address}#/calibrations`);
   await field(page, "Folder of documents").setInputFiles(shelf);
   await page.getByText("40 documents").waitFor();
+  await page.reload();
+  await page.waitForSelector(".drop");
+  await dropFromDisk(page, shelf);
+  await page.getByText("40 documents").waitFor();
   check(/1 other file left out/.test(await page.locator("main").textContent()), "a file that is no document is not named");
   await upload(page);
   await field(page, "Name").fill("known");
@@ -151,7 +164,9 @@ async function badAudits({ folder, walk, proxy, service, samples, check }) {
   const book = path.join(folder, "book.epub");
   fs.writeFileSync(book, epub(samples.slice(100, 110).map(({ text }) => text)));
   await page.goto(`${proxy.address}#/new-audit`);
-  await field(page, "Files").setInputFiles(book);
+  await page.waitForSelector(".drop");
+  await dropFromDisk(page, book);
+  await page.getByText("book.epub").waitFor();
   await upload(page);
   await field(page, "Known works").selectOption({ index: 1 });
   await page.getByRole("button", { name: "Start the audit" }).click();

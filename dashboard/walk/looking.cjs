@@ -25,6 +25,10 @@ async function looks({ walk, proxy, service, samples, check }) {
         await page.waitForSelector("#text");
         await score(page, samples.slice(0, 3).map(({ text }) => text).join(" "));
         await slide(page, "alpha", 0.6);
+        for (const view of ["lp", "z", "weight", "contribution"]) {
+          await page.getByRole("radio", { name: view, exact: true }).check();
+          await walk.inspect(page, `score-${view}-${width}`);
+        }
         await page.locator(".tokens").focus();
         for (let step = 0; step < 18; step++) await page.keyboard.press("ArrowRight");
       }

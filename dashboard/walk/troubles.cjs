@@ -86,7 +86,8 @@ async function streams({ walk, proxy, service, check }) {
       proxy.setStreams("silent");
     }
     if (state === "silent") await page.waitForTimeout(30_000);
-    await service.ask("POST", `/v1/audits/${audit.id}/cancel`);
+    // On a fast machine it has succeeded by now.
+    await service.ask("POST", `/v1/audits/${audit.id}/cancel`).catch(() => undefined);
     await page.waitForFunction(() => /cancelled|succeeded/.test(document.querySelector(".status")?.textContent), undefined, { timeout: 30_000 });
     check(!/does not answer/.test(await page.locator("body").textContent()), "a stream that is missing counts as a service that is gone");
   }

@@ -1,6 +1,6 @@
 import { json, post, query, request } from "./http";
 import type {
-  Audit, AuditComparison, AuditRequest, Calibration, CalibrationRequest, Catalogue, Dataset, DatasetList, Job, JobKind, ModelEntry, ModelList, Plan,
+  Audit, AuditComparison, AuditRequest, Calibration, CalibrationRequest, Catalogue, DatasetList, Job, JobKind, ModelEntry, ModelList, Plan,
   ScoreRequest, ScoreResponse, Status,
 } from "./schemas";
 
@@ -18,10 +18,6 @@ export const datasets = () => json<DatasetList>("v1/datasets");
 export const submitAudit = (body: AuditRequest, submission: string) => post<Audit>("v1/audits", body, { headers: { "idempotency-key": submission } });
 export const submitCalibration = (body: CalibrationRequest, submission: string) =>
   post<Calibration>("v1/calibrations", body, { headers: { "idempotency-key": submission } });
-
-export function uploadDataset(body: Blob, contentType: string, parameters: Record<string, string>, signal?: AbortSignal): Promise<Dataset> {
-  return json<Dataset>(`v1/datasets${query(parameters)}`, { method: "POST", body, headers: { "content-type": contentType }, signal });
-}
 
 export interface JobPage {
   jobs: Job[];

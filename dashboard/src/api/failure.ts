@@ -20,14 +20,16 @@ export function isAbort(error: unknown): boolean {
 }
 
 export async function readFailure(response: Response): Promise<Failure> {
-  const text = await response.text().catch(() => "");
-  if (response.headers.get("content-type")?.includes("json")) {
-    try {
-      const problem = JSON.parse(text) as Problem;
-      if (typeof problem.title === "string") return new Failure(problem.detail || problem.title, problem, response.status);
-    } catch {
-      // Not a problem of the service; the status says what there is to say.
-    }
+  return answerFailure(response.status, response.statusText, await response.text().catch(() => ""));
+}
+
+/** The problem that an answer has, if it has one. */
+export function answerFailure(status: number, statusText: string, text: string): Failure {
+  try {
+    const problem = JSON.parse(text) as Problem;
+    if (typeof problem.title === "string") return new Failure(problem.detail || problem.title, problem, status);
+  } catch {
+    // Not a problem of the service; the status says what there is to say.
   }
-  return new Failure(`The answer has the status ${response.status} ${response.statusText}`.trim(), null, response.status);
+  return new Failure(`The answer has the status ${status} ${statusText}`.trim(), null, status);
 }

@@ -33,17 +33,24 @@ export async function request(path: string, options: Options = {}): Promise<Resp
     } catch (error) {
       if (isAbort(error)) throw error;
       watch();
-      throw new Failure("The service does not answer.", null, 0);
+      throw noAnswer();
     }
     if (response.ok) return response;
     const failure = await readFailure(response);
-    if (response.status === 401) {
-      // Another request may have got a key while this one was under way.
-      if (currentKey() !== key || (await askForKey(key === null ? "" : failure.message))) continue;
-    }
-    if (failure.problem === null && response.status >= 502) watch();
-    throw failure;
+    if (!(await mayRepeat(failure, key))) throw failure;
   }
+}
+
+/** True where there is another key than `key` after a refusal. Also sees to it that the page notices a service that is gone. */
+export async function mayRepeat(failure: Failure, key: string | null): Promise<boolean> {
+  if (failure.problem === null && (failure.status === 0 || failure.status >= 502)) watch();
+  if (failure.status !== 401) return false;
+  // Another request may have got a key while this one was under way.
+  return currentKey() !== key || askForKey(key === null ? "" : failure.message);
+}
+
+export function noAnswer(): Failure {
+  return new Failure("The service does not answer.", null, 0);
 }
 
 let watching = false;

@@ -1,7 +1,7 @@
 import type { AuditRequest, Catalogue, Dataset, MethodRequest, ModelEntry, Overflow } from "../api/schemas";
 import { INITIAL_CHOICE, type MethodChoice } from "../pure/methods";
 
-/** What the form of a new audit holds. */
+/** The state of the form of a new audit. */
 export interface Draft {
   name: string;
   model: string;

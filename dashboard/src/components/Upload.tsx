@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
-import { uploadDataset } from "../api/calls";
-import { type Failure, toFailure } from "../api/failure";
+import { type Failure, isAbort, toFailure } from "../api/failure";
 import type { Dataset } from "../api/schemas";
+import { uploadDataset } from "../api/upload";
 import { type Mapping, guessMapping, mappingParameters } from "../pure/columns";
 import { bytes, plural } from "../pure/format";
 import { fileKind } from "../pure/kinds";
@@ -14,6 +14,12 @@ import { CheckField, SelectField, TextField } from "./Fields";
 import { FileDrop } from "./FileDrop";
 import { FailureNotice } from "./Notices";
 
+interface Running {
+  controller: AbortController;
+  sent: number;
+  size: number;
+}
+
 const NO_MAPPING: Mapping = { text: "", label: "", id: "" };
 
 /** Files, their columns and how texts are cut; gives the dataset that the service made of them. */
@@ -24,7 +30,7 @@ export function Upload({ onUploaded }: { onUploaded(dataset: Dataset): void }) {
   const [cut, setCut] = useState("");
   const [at, setAt] = useState("paragraph");
   const [retain, setRetain] = useState(true);
-  const [busy, setBusy] = useState("");
+  const [running, setRunning] = useState<Running | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
 
   const pick = async (picked: Picked[]) => {
@@ -42,6 +48,8 @@ export function Upload({ onUploaded }: { onUploaded(dataset: Dataset): void }) {
 
   const upload = async (chosen: Exclude<Selection, { kind: "refused" }>) => {
     setFailure(null);
+    const controller = new AbortController();
+    setRunning({ controller, sent: 0, size: 0 });
     try {
       const parameters: Record<string, string> = { ...mappingParameters(mapping) };
       if (cut.trim() !== "") Object.assign(parameters, { cut: cut.trim(), at });
@@ -55,15 +63,16 @@ export function Upload({ onUploaded }: { onUploaded(dataset: Dataset): void }) {
         contentType = kind.contentType;
         if (kind.form === "document" && !file.name.toLowerCase().endsWith(".zip")) parameters.name = file.name;
       } else {
-        setBusy("Reading the files \u2026");
         body = await zip(chosen.picked.map(({ path, file }) => ({ name: path, content: file })));
       }
-      setBusy(`Uploading ${bytes(body.size)} \u2026`);
-      onUploaded(await uploadDataset(body, contentType, parameters));
+      const { size } = body;
+      const onSent = (sent: number) => setRunning({ controller, sent: Math.min(sent, size), size });
+      onSent(0);
+      onUploaded(await uploadDataset({ body, contentType, parameters, onSent, signal: controller.signal }));
     } catch (error) {
-      setFailure(toFailure(error));
+      if (!isAbort(error)) setFailure(toFailure(error));
     }
-    setBusy("");
+    setRunning(null);
   };
 
   const samples = selection?.kind === "file" && fileKind(selection.picked.file.name).form !== "document";
@@ -83,11 +92,23 @@ export function Upload({ onUploaded }: { onUploaded(dataset: Dataset): void }) {
           <p><CheckField label="Keep the texts after an audit has used them" checked={retain} onChange={setRetain} /></p>
           <FailureNotice failure={failure} />
           <p class="actions">
-            <button type="button" class="primary" disabled={busy !== ""} onClick={() => void upload(selection)}>Upload</button>
-            <span role="status">{busy}</span>
+            {running
+              ? <button type="button" onClick={() => running.controller.abort()}>Cancel the upload</button>
+              : <button type="button" class="primary" onClick={() => void upload(selection)}>Upload</button>}
+            {running && <UploadProgress running={running} />}
           </p>
         </>
       )}
+    </>
+  );
+}
+
+function UploadProgress({ running: { sent, size } }: { running: Running }) {
+  if (size === 0) return <span role="status">Reading the files …</span>;
+  return (
+    <>
+      <progress aria-label="Upload" max={size} value={sent} />
+      <span>{sent < size ? `${bytes(sent)} of ${bytes(size)}` : "The service reads the texts …"}</span>
     </>
   );
 }

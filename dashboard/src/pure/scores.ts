@@ -23,7 +23,7 @@ export function standardized(token: TokenNumbers): number | null {
   return (token.lp - token.mu) / token.sigma;
 }
 
-/** How many of `n` tokens a share selects, at least one. */
+/** The number of tokens of `n` that a share selects, at least one. */
 export function selectedCount(k: number, n: number): number {
   return Math.max(1, Math.floor(k * n));
 }

@@ -53,7 +53,7 @@ export function tokenColumns(tokens: readonly TokenDetail[], settings: Settings,
   return columns;
 }
 
-/** How strong the colour of each value is, from -STEPS to STEPS: by the root of its share of the largest one, so that small ones are seen. */
+/** The strength of the colour of each value, from -STEPS to STEPS: the root of its share of the largest one, so that small ones are seen. */
 export const STEPS = 20;
 
 export function heat(values: Float64Array): Int8Array {

@@ -36,7 +36,7 @@ async function walk(entry: FileSystemEntry, picked: Picked[]): Promise<void> {
   }
 }
 
-/** What an upload would send: one file as it is, or documents as an archive. */
+/** The content of an upload: one file as it is, or documents as an archive. */
 export type Selection =
   | { kind: "file"; picked: Picked }
   | { kind: "documents"; picked: Picked[]; ignored: number }
