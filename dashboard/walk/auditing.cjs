@@ -38,8 +38,8 @@ async function finished(page, status = "succeeded") {
 }
 
 // One audit from the file to the report, then another one of another model, and their comparison.
-async function audits({ walk, proxy, service, samples, check }) {
-  const page = await walk.open(`${proxy.address}#/new-audit`);
+async function audits({ walk, proxy, service, samples, check, view = {}, suffix = "" }) {
+  const page = await walk.open(`${proxy.address}#/new-audit`, view);
   await page.waitForSelector(".drop");
   await drop(page, "labelled.csv", csv(samples));
   await page.waitForSelector("caption");
@@ -47,7 +47,7 @@ async function audits({ walk, proxy, service, samples, check }) {
   await field(page, "Label column").selectOption("was_in");
   await field(page, "Id column").selectOption("key");
   check((await page.locator("tbody tr").count()) === 5, "the preview has no five rows");
-  await walk.inspect(page, "new-audit-mapping");
+  await walk.inspect(page, `new-audit-mapping${suffix}`);
   await upload(page);
   check(/500 members, 500 non-members/.test(await page.locator("main").textContent()), "the upload does not count 500 of each class");
   await field(page, "Name").fill("walk");
@@ -55,14 +55,14 @@ async function audits({ walk, proxy, service, samples, check }) {
   const planned = await page.locator("[data-plan]").textContent();
   const { body: plan } = await service.ask("POST", "/v1/plans", JSON.parse(proxy.bodies.plan), {});
   check(plan.id === planned, `the plan is ${planned}, and the API gives ${plan.id}`);
-  await walk.inspect(page, "new-audit");
+  await walk.inspect(page, `new-audit${suffix}`);
   await field(page, "Primary method").selectOption("min_k_plus_plus(k=0.2)");
   check(/changed since the plan/.test(await page.locator("main").textContent()), "a plan of other settings is kept");
   await page.getByRole("button", { name: "Fix the plan" }).click();
   await page.locator("[data-plan]").waitFor();
   await page.getByRole("button", { name: "Start the audit" }).click();
   await page.waitForSelector("progress");
-  await walk.picture(page, "job-running");
+  await walk.picture(page, `job-running${suffix}`);
   await finished(page);
   await page.waitForSelector("[data-verdict]");
   const id = page.url().split("/").pop();
@@ -71,7 +71,7 @@ async function audits({ walk, proxy, service, samples, check }) {
   check(audit.results.plan.planned, "the audit keeps to no plan");
   check(audit.results.provenance !== undefined && audit.name === "walk", "the name is lost");
   await reports({ page, service, id, check });
-  await walk.inspect(page, "audit");
+  await walk.inspect(page, `audit${suffix}`);
 
   await page.goto(`${proxy.address}#/new-audit`);
   await field(page, "Or a dataset that the service has").selectOption({ index: 1 });
@@ -82,16 +82,19 @@ async function audits({ walk, proxy, service, samples, check }) {
   await page.getByRole("checkbox").first().waitFor();
   await page.getByRole("checkbox").nth(0).check();
   await page.getByRole("checkbox").nth(1).check();
-  await walk.inspect(page, "jobs");
+  await walk.inspect(page, `jobs${suffix}`);
   await page.getByRole("link", { name: "Compare the two" }).click();
   await page.waitForSelector("iframe");
   const [, a, b] = page.url().match(/compare\/([^/]+)\/([^/]+)$/);
   const { body: compared } = await service.ask("GET", `/v1/audits/${a}/compare/${b}`);
   const delta = await page.locator("td[title]").first().getAttribute("title");
   check(delta === String(compared.methods[0].delta), `the difference is ${delta}, and the API gives ${compared.methods[0].delta}`);
-  await walk.inspect(page, "compare");
+  await walk.inspect(page, `compare${suffix}`);
   await page.context().close();
 }
+
+// The same on a phone in the dark.
+const auditsOnPhone = (context) => audits({ ...context, view: { width: 360, height: 740, scheme: "dark" }, suffix: "-phone" });
 
 async function reports({ page, service, id, check }) {
   const frame = page.frameLocator("iframe");
@@ -233,4 +236,4 @@ async function manySamples({ walk, proxy, service, check }) {
   await page.context().close();
 }
 
-module.exports = { audits, badAudits, manySamples, drop, field, finished, upload };
+module.exports = { audits, auditsOnPhone, badAudits, manySamples, drop, field, finished, upload };

@@ -119,7 +119,7 @@ function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; 
               {content.methods.length} methods, primary <code>{visible(content.evidence?.primary ?? "none")}</code>, control{" "}
               <code>{content.evidence?.control ?? "none"}</code>{content.level != null && `, level ${content.level}`}
             </p>
-            <details><summary>All that it fixes</summary><pre>{visible(JSON.stringify(JSON.parse(plan.content), null, 2)).replaceAll("\u23ce", "\n")}</pre></details>
+            <details><summary>All that it fixes</summary><pre tabIndex={0} role="region" aria-label="Content of the plan">{visible(JSON.stringify(JSON.parse(plan.content), null, 2)).replaceAll("\u23ce", "\n")}</pre></details>
           </div>
         )}
         {fault && <p class="notice fault" role="alert">{fault}</p>}

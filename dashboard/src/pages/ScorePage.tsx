@@ -7,7 +7,7 @@ import { Await, FailureNotice } from "../components/Notices";
 import { ScoreResult } from "../components/ScoreResult";
 import { useLoad } from "../load";
 import { ALPHA_SLIDER, type Decay } from "../pure/decay";
-import { bytes } from "../pure/format";
+import { count } from "../pure/format";
 import { decaysOf, defaultK, runsAlone, takesK } from "../pure/methods";
 import type { Settings } from "../score/request";
 import { DETAILED, useScore } from "../score/useScore";
@@ -51,7 +51,7 @@ function ScoreForm({ models, catalogue }: { models: ModelEntry[]; catalogue: Cat
               if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && text !== "") start();
             }} />
           <small>
-            {text.length > DETAILED ? `Tokens are shown of texts up to ${bytes(DETAILED)}; this one gets its score alone. ` : ""}
+            {text.length > DETAILED ? `Tokens are shown of texts up to ${count(DETAILED)} characters; this one gets its score alone. ` : ""}
             Ctrl+Enter scores it. <button type="button" class="plain" onClick={() => setText(EXAMPLE)}>Take an example</button>
           </small>
         </div>

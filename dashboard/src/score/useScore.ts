@@ -13,7 +13,7 @@ export interface Scored {
   settings: Settings;
 }
 
-/** Longer texts are scored without the details of their tokens. */
+/** Longer texts, in UTF-16 units, are scored without the details of their tokens. */
 export const DETAILED = 64 * 1024;
 const DELAY = 100;
 
@@ -51,6 +51,7 @@ export function useScore(settings: Settings, entry: MethodEntry | undefined) {
 
   const begin = (sent: Sent) => {
     setFailure(null);
+    setScored(null);
     void ask(sent, sent.text.length <= DETAILED, []);
   };
 
