@@ -48,6 +48,13 @@ class Service {
     return execFileSync(this.program, parameters, { cwd: this.folder, stdio: ["ignore", "pipe", "ignore"] }).toString().trim();
   }
 
+  // Has it sign reports with a new key once it starts.
+  sign() {
+    const file = path.join(this.folder, "report-key.pem");
+    execFileSync(this.program, ["key", "new-signing", file], { stdio: ["ignore", "ignore", "ignore"] });
+    this.environment = { ...this.environment, PDR_AUDIT__SIGNING__KEY_FILE: file };
+  }
+
   async ask(method, place, body, headers = {}) {
     const json = body !== undefined && typeof body !== "string";
     const answer = await fetch(this.url + place, {

@@ -25,7 +25,7 @@ async function keys(context) {
     const key = service.key("alice", "score,audit");
     const narrow = service.key("bob", "score");
     proxy.target = await service.start();
-    const page = await walk.open(proxy.address, { allowed: /Failed to load resource: .* 40[13] / });
+    const page = await walk.open(proxy.address, { allowed: /Failed to load resource: .* 40[139] / });
     const enter = async (value) => {
       await field(page, "Key").fill(value);
       await page.getByRole("button", { name: "Use the key" }).click();
@@ -44,6 +44,9 @@ async function keys(context) {
     await page.goto(`${proxy.address}#/jobs/audits/${audit.id}`);
     await finished(page);
     await page.frameLocator("iframe").locator("h1").waitFor();
+    // This service has keys for clients and none to sign with.
+    await page.getByRole("button", { name: "Download the signed report" }).click();
+    await page.getByText("The service has no key to sign with").waitFor();
     check(proxy.log.some(({ url, key: sent }) => /events$/.test(url) && sent === `Bearer ${key}`), "the event stream is asked for without the key");
     const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href, document.documentElement.outerHTML]));
     check(!kept.includes(key), "the key is kept outside of the memory");

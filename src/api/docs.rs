@@ -1,15 +1,13 @@
-//! `/`, `/openapi.json` and `/docs`: links, the document, and a page that shows it. Everything that the page needs is part of the
-//! program; it asks no other host.
+//! `/openapi.json` and `/docs`: the document, and a page that shows it. Everything that the page needs is part of the program; it
+//! asks no other host.
 
 use super::middleware;
 use super::problem::Problem;
+use axum::Extension;
 use axum::extract::Request;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
-use serde::Serialize;
 use std::sync::{Arc, LazyLock};
-use utoipa::ToSchema;
 use utoipa_swagger_ui::Config;
 
 /// The document in JSON. It tells of the routes of this file too, so that whoever puts the routes together gives it to them.
@@ -53,48 +51,4 @@ pub async fn file(request: Request) -> Result<Response, Problem> {
         Some(file) => Ok(([(header::CONTENT_TYPE, file.content_type)], file.bytes.into_owned()).into_response()),
         None => Err(middleware::no_route(request).await),
     }
-}
-
-/// Name and paths of the service.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ServiceLinks {
-    /// Always `pdr-audit`.
-    #[schema(examples("pdr-audit"))]
-    service: &'static str,
-    /// The version of the program.
-    version: &'static str,
-    /// The documentation as a page, with a form for every route.
-    #[schema(examples("/docs"))]
-    documentation: &'static str,
-    /// The OpenAPI document.
-    #[schema(examples("/openapi.json"))]
-    openapi: &'static str,
-    /// The models and where each stands.
-    #[schema(examples("/v1/models"))]
-    models: &'static str,
-    /// The methods and their parameters.
-    #[schema(examples("/v1/methods"))]
-    methods: &'static str,
-    /// Reports readiness.
-    #[schema(examples("/readyz"))]
-    ready: &'static str,
-}
-
-/// Paths of the service.
-#[utoipa::path(
-    get,
-    path = "/",
-    tag = "operation",
-    responses((status = 200, description = "Name and paths of the service", body = ServiceLinks))
-)]
-pub async fn root() -> Json<ServiceLinks> {
-    Json(ServiceLinks {
-        service: env!("CARGO_PKG_NAME"),
-        version: env!("CARGO_PKG_VERSION"),
-        documentation: "/docs",
-        openapi: "/openapi.json",
-        models: "/v1/models",
-        methods: "/v1/methods",
-        ready: "/readyz",
-    })
 }

@@ -20,6 +20,7 @@ mod calibrations;
 mod check;
 mod client_address;
 mod conversations;
+mod dashboard;
 mod datasets;
 mod docs;
 mod extract;

@@ -11,7 +11,7 @@ pub const DSSE: &str = "application/vnd.dsse.envelope+json";
 pub const BUNDLE: &str = "application/vnd.in-toto.bundle";
 
 /// The media type of a page as it is sent.
-const HTML_UTF8: &str = "text/html; charset=utf-8";
+pub const HTML_UTF8: &str = "text/html; charset=utf-8";
 
 /// A page runs nothing and loads nothing, whatever a text in it tries.
 const POLICY: &str =

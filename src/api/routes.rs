@@ -5,8 +5,8 @@ use super::problem::responses;
 use super::route_rules::{self, operations};
 use super::state::{ApiState, RouterState};
 use super::{
-    audit_comparison, audits, datasets, docs, health, memorization_map, middleware, models, plain_schemas, plans,
-    score, token_stats,
+    audit_comparison, audits, dashboard, datasets, docs, health, memorization_map, middleware, models, plain_schemas,
+    plans, score, token_stats,
 };
 use crate::telemetry;
 use axum::middleware::from_fn_with_state;
@@ -29,6 +29,8 @@ pub fn router(state: ApiState, kinds: &JobKinds) -> Router {
     let router = router.layer(Extension(ServedDocument(Arc::new(served))));
     let router = router.layer(from_fn_with_state(Arc::clone(&rules), route_rules::keep));
     let router = router.route("/docs/", get(docs::file)).route("/docs/{*file}", get(docs::file));
+    let router = router.route("/dashboard/app.js", get(dashboard::script));
+    let router = router.route("/dashboard/app.css", get(dashboard::style));
     middleware::around(router, &state, rules).with_state(state)
 }
 
@@ -61,7 +63,7 @@ pub(super) fn routes(kinds: &JobKinds) -> OpenApiRouter<RouterState> {
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
-        .routes(routes!(docs::root))
+        .routes(routes!(dashboard::root))
         .routes(routes!(docs::openapi))
         .routes(routes!(docs::page));
     kinds.iter().fold(router, |router, kind| router.merge((kind.routes)()))

@@ -3,8 +3,12 @@
 use crate::common::alone::alone;
 use crate::common::app::App;
 use crate::common::client::send;
+use crate::common::keys::clients;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -15,6 +19,44 @@ async fn the_root_says_where_to_go() {
     assert_eq!((&links["service"], &links["documentation"]), (&json!("pdr-audit"), &json!("/docs")));
     for (_, path) in links.as_object().unwrap().iter().filter(|(name, _)| *name != "service" && *name != "version") {
         assert_eq!(app.get(path.as_str().unwrap()).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_gets_the_dashboard_at_the_root() {
+    let app = App::start().await;
+    let get = |path: &str, accept: &str| app.request(Method::GET, path).header("accept", accept);
+    let page = send(get("/", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")).await;
+    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+    assert_eq!((page.header("vary"), page.header("cache-control")), ("accept", "no-cache"));
+    let policy = page.header("content-security-policy");
+    assert!(policy.contains("script-src 'self';") && !policy.contains("unsafe"), "{policy}");
+    for (file, media) in [("app.js", "text/javascript; charset=utf-8"), ("app.css", "text/css; charset=utf-8")] {
+        let path = format!("dashboard/{file}");
+        assert!(page.text().contains(&format!("=\"{path}\"")), "{}", page.text());
+        let answer = app.get(&format!("/{path}")).await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, media));
+        assert_eq!(answer.header("x-content-type-options"), "nosniff");
+        let again = get(&format!("/{path}"), "*/*").header("if-none-match", answer.header("etag"));
+        let again = send(again).await;
+        assert_eq!((again.status, again.text()), (304, ""));
+        let other = send(get(&format!("/{path}"), "*/*").header("if-none-match", "\"other\"")).await;
+        assert_eq!(other.status, 200);
+    }
+    assert_eq!(app.get("/dashboard/other.js").await.status, 404);
+    send(get("/", "image/png")).await.problem(406);
+    // A report in a frame of the page keeps to its policy.
+    let texts: Vec<Value> = (0..20).map(|n| json!({ "text": format!("Sample {n} of the brass clock.") })).collect();
+    let audit = app.audit(&json!({ "samples": texts, "methods": ["loss"], "control": null })).await.ok();
+    let path = format!("/v1/audits/{}/report", audit["id"].as_str().unwrap());
+    let report = send(get(&path, "text/html")).await;
+    let style = report.text().split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+    let digest = STANDARD.encode(Sha256::digest(style));
+    assert!(policy.contains(&format!("'sha256-{digest}'")), "{policy}");
+    // Where the service has keys, the page is there without one.
+    let (_keys, app, _) = clients(["someone"]).await;
+    for path in ["/", "/dashboard/app.js"] {
+        assert_eq!(send(app.request(Method::GET, path).header("accept", "text/html, */*")).await.status, 200, "{path}");
     }
 }
 

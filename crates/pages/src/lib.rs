@@ -19,7 +19,7 @@ mod profile;
 mod roc;
 mod sweeps;
 
-pub use page::{Page, Provenance};
+pub use page::{Page, Provenance, STYLE};
 
 /// The scores of one method by the labels of the texts, in any order. Texts without a score are left out.
 #[derive(Clone, Debug, Default, PartialEq)]

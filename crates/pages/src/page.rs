@@ -9,8 +9,8 @@ use crate::numbers::Part;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value;
 
-/// Style of all pages.
-const STYLE: &str = include_str!("style.css");
+/// Content of the style element of every page.
+pub const STYLE: &str = include_str!("style.css");
 
 /// Origin of a report, beside what it says itself.
 #[derive(Clone, Debug, Default, PartialEq)]
