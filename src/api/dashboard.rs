@@ -5,6 +5,7 @@
 use super::accept::preferred;
 use super::page::{HTML, HTML_UTF8, JSON};
 use super::problem::Problem;
+use super::problem::responses::RootProblems;
 use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -108,10 +109,13 @@ pub struct ServiceLinks {
     path = "/",
     tag = "operation",
     params(("Accept" = Option<String>, Header, description = "`text/html` or `application/json`", example = "application/json")),
-    responses((status = 200, description = "The dashboard, or name and paths of the service", content(
-        (ServiceLinks = "application/json"),
-        (String = "text/html")
-    )))
+    responses(
+        (status = 200, description = "The dashboard, or name and paths of the service", content(
+            (ServiceLinks = "application/json"),
+            (String = "text/html")
+        )),
+        RootProblems
+    )
 )]
 pub async fn root(headers: HeaderMap) -> Result<Response, Problem> {
     let is_page = preferred(&headers, [(JSON, false), (HTML, true)]);

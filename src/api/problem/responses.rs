@@ -37,6 +37,7 @@ problems! {
     ListProblems = route([Kind::Unavailable]);
     // Operations that depend on the state of their resource.
     StateProblems = route([Kind::NotFound, Kind::Conflict, Kind::Unavailable]);
+    RootProblems = [Kind::Invalid, Kind::NotAcceptable, Kind::Forbidden];
     LiveProblems = [Kind::Unavailable];
     MetricsProblems = [Kind::NotFound];
     ReadyProblems = [Kind::Invalid, Kind::Unavailable];
