@@ -18,6 +18,7 @@ mod clusters;
 mod columns;
 mod control_scoring;
 mod decisions;
+mod derived_fields;
 mod error;
 mod evidence;
 mod findings;
@@ -39,6 +40,7 @@ mod run;
 mod run_event;
 mod sample_index;
 mod sample_scoring;
+mod score_line;
 mod scoring;
 mod selected_tokens;
 mod shared_text;
@@ -69,7 +71,7 @@ pub use membership_tests::{
 };
 pub use paired_samples::PairedSamples;
 pub use plan::AuditPlan;
-pub use recomputation::{RecomputationError, RecomputedReport, ScoreLine, ScoredTexts, recompute};
+pub use recomputation::{RecomputationError, RecomputedReport, ScoredTexts, recompute};
 pub use report::{
     AuditReport, Averages, Excluded, ExpandedRequest, GroupAverage, GroupMethod, GroupReport, MeanTpr, MethodFindings,
     MethodReport, OtherModel, Provenance, SampleCounts, SeedSpread, SeedSummary, Separation, VersusBaseline,
@@ -79,5 +81,6 @@ pub use request::{AuditMetrics, AuditOptions, AuditRequest, AverageOver, Profile
 pub use results::{AuditResults, ExclusionCount, SampleScores};
 pub use run::{AuditOutcome, run};
 pub use run_event::{RunEvent, TuningProgress};
+pub use score_line::ScoreLine;
 pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens, is_of_text_alone};
 pub use stored_scores::{LoadedScores, ScoreHeader, ScoreReader, ScoredRow, StoredScores};

@@ -1,12 +1,13 @@
 //! Recomputation of an audit's report from the scores of its samples, by which a report is verified.
 //!
-//! Whatever follows from the scores is computed anew, by the code that makes reports. With the samples, so is whatever follows from the
-//! texts: clusters, the classifier that compares the lists, and its words. Statistics of single tokens are in neither.
+//! Whatever the scores determine is computed anew, by the code that makes reports. With the samples, so is whatever the texts determine:
+//! clusters, the classifier that compares the lists, and its words. Statistics of single tokens are in neither.
 
 use super::calibrations::Calibration;
 use super::clusters::{clusters, strata};
 use super::columns::{ErrorReasons, columns};
 use super::decisions::add_decisions;
+use super::derived_fields::DerivedFields;
 use super::error::AuditFailure;
 use super::evidence::{CalibrationSource, CitedPlan};
 use super::findings::{BlindFindings, SplitOutcome};
@@ -14,56 +15,35 @@ use super::known_non_members::{KnownWorks, comparability_with_calibration};
 use super::report::{AuditReport, Provenance, build_report};
 use super::request::AuditRequest;
 use super::results::{AuditResults, SampleScores};
+use super::run::add_posteriors;
 use super::sample_index::SampleIndex;
+use super::score_line::ScoreLine;
 use super::shared_text::{SharedText, add_ngrams};
 use super::stored_scores::{LoadedScores, ScoreHeader};
 use super::text_lists::{SampleTexts, add_blind_findings};
-use crate::datasets::{Label, SampleBlocks, SampleId};
-use crate::scorer::{TextError, Usage, Workers};
-use indexmap::IndexMap;
-use mia::statistics::{ClusteredTexts, Comparability, PositionRows};
+use crate::datasets::SampleBlocks;
+use crate::scorer::{Usage, Workers};
+use mia::methods::Fault;
+use mia::statistics::{ClusteredTexts, Comparability, LabelledScore, PositionRows, auroc};
 use mia::texts::TextDigest;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
-
-/// One line of an audit's scores.
-#[derive(Clone, Debug, Deserialize)]
-pub struct ScoreLine {
-    index: usize,
-    id: Option<SampleId>,
-    label: Option<Label>,
-    group: Option<String>,
-    document: Option<SampleId>,
-    cluster: Option<usize>,
-    scored_tokens: usize,
-    truncated: bool,
-    text_digest: TextDigest,
-    pub scores: IndexMap<Arc<str>, f64>,
-    #[serde(default)]
-    baseline_scores: IndexMap<Arc<str>, f64>,
-    #[serde(default)]
-    pub control_scores: IndexMap<Arc<str>, f64>,
-    #[serde(default)]
-    control_measures: IndexMap<String, f64>,
-    log_odds: Option<f64>,
-    #[serde(default)]
-    errors: Vec<TextError>,
-}
 
 /// The report of an audit as far as it can be recomputed.
 pub struct RecomputedReport {
     pub report: AuditReport,
-    /// Differences of the lines from the samples, in words; empty without samples.
+    /// Differences of the lines from the samples and from what was computed of all, in words.
     pub line_faults: Vec<String>,
 }
 
 /// A report or its scores cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecomputationError {
-    #[error("the report is no audit's of this version: {0}")]
+    #[error("this is no report of an audit of this version: {0}")]
     Report(serde_json::Error),
+    #[error("no audit accepts the request of the report: {} {}", .0.pointer, .0.detail)]
+    Request(Fault),
     #[error("line {}: its index is {found}: lines are missing or out of order", .line + 1)]
     Order { line: usize, found: usize },
     #[error("there are {lines} lines of scores, and {samples} samples")]
@@ -72,34 +52,6 @@ pub enum RecomputationError {
     Line { line: usize, fault: String },
     #[error(transparent)]
     Audit(#[from] AuditFailure),
-}
-
-impl ScoreLine {
-    /// The row of the line, without cluster and texts' digests of other forms.
-    fn row(self, request_columns: &[super::Column], reasons: &mut ErrorReasons) -> Result<SampleScores, AuditFailure> {
-        let place =
-            |column: &super::Column, scores: &IndexMap<Arc<str>, f64>| scores.get(&column.method.label).copied();
-        let score = |column| place(column, &self.scores).or_else(|| place(column, &self.baseline_scores));
-        let control = request_columns.iter().map(|column| place(column, &self.control_scores)).collect();
-        let has_control = !self.control_measures.is_empty();
-        Ok(SampleScores {
-            text: self.text_digest,
-            member: self.label.and_then(Label::is_member),
-            scored_tokens: self.scored_tokens,
-            truncated: self.truncated,
-            scores: request_columns.iter().map(score).collect(),
-            control: if has_control { control } else { Vec::new() },
-            control_measures: has_control
-                .then(|| SampleScores::measures(|name| self.control_measures.get(name).copied())),
-            log_odds: self.log_odds,
-            cluster: self.cluster,
-            errors: reasons.row_errors(self.errors, request_columns)?,
-            id: self.id,
-            group: self.group,
-            document: self.document,
-            ..SampleScores::default()
-        })
-    }
 }
 
 /// Texts that an audit tests, or known non-members, with the lines of their scores.
@@ -124,14 +76,16 @@ pub async fn recompute(
     let ClaimedPlan { id, created } = &claimed.plan;
     let plan = id.clone().zip(created.clone()).map(|(id, created)| CitedPlan { id, created });
     let request = claimed.provenance.audit_request(plan);
-    let (samples, columns) = (texts.samples, columns(&request.methods).len());
+    if let Some(fault) = request.faults(texts.lines.iter().any(|line| line.group.is_some())).into_iter().next() {
+        return Err(RecomputationError::Request(fault));
+    }
     let mut line_faults = Vec::new();
+    let (samples, digests) = (texts.samples, sample_digests(&texts.lines));
     let mut results = results(&claimed, &request, texts.lines)?;
-    let index = match samples {
-        Some(samples) => Some(SampleIndex::read(samples, columns, workers, |_| {}).await?),
+    let texts = match samples {
+        Some(samples) => Some(indexed(&mut results, &digests, samples, workers, &mut line_faults).await?),
         None => None,
     };
-    let texts = index.map(|index| indexed(&mut results, index, &mut line_faults)).transpose()?;
     let (mut known_works, mut comparability) = (None, None);
     if let (Some(samples), Some(ScoredTexts { lines, samples: Some(known) })) = (samples, known) {
         let calibration = calibration(&claimed, &request, lines, known, workers, &mut line_faults).await?;
@@ -149,43 +103,6 @@ pub async fn recompute(
     workers.run_behind(run).await.map_err(AuditFailure::from)?
 }
 
-/// The calibration of the audit, from the lines and the texts of its known non-members.
-async fn calibration(
-    claimed: &ClaimedReport,
-    request: &AuditRequest,
-    lines: Vec<ScoreLine>,
-    samples: &SampleBlocks,
-    workers: &Workers,
-    line_faults: &mut Vec<String>,
-) -> Result<Calibration, RecomputationError> {
-    let mut known = results(claimed, request, lines)?;
-    let index = SampleIndex::read(samples, known.columns.len(), workers, |_| {}).await?;
-    known.dataset_digest.clone_from(&index.digest);
-    let mut known_faults = Vec::new();
-    indexed(&mut known, index, &mut known_faults)?;
-    line_faults.extend(known_faults.into_iter().map(|fault| format!("known non-members: {fault}")));
-    add_ngrams(&mut known, samples, workers).await?;
-    let header = ScoreHeader::from(&known).into();
-    Ok(Calibration::new(LoadedScores { header, rows: known.rows }, Some(samples.clone())))
-}
-
-/// Gives the rows what the samples say, and returns the features of the texts.
-fn indexed(
-    results: &mut AuditResults,
-    index: SampleIndex,
-    line_faults: &mut Vec<String>,
-) -> Result<SampleTexts, RecomputationError> {
-    if index.rows.len() != results.rows.len() {
-        return Err(RecomputationError::Samples { lines: results.rows.len(), samples: index.rows.len() });
-    }
-    for (line, (row, sample)) in results.rows.iter_mut().zip(index.rows).enumerate() {
-        line_faults.extend(line_fault(line, row, &sample));
-        (row.cluster, row.normalized, row.text) = (sample.cluster, sample.normalized, sample.text);
-        (row.member, row.group, row.document) = (sample.member, sample.group, sample.document);
-    }
-    Ok(index.texts)
-}
-
 /// The parts of a report that a recomputation begins with.
 #[derive(Deserialize)]
 struct ClaimedReport {
@@ -195,12 +112,29 @@ struct ClaimedReport {
     #[serde(default)]
     splits: Vec<SplitOutcome>,
     blind: Option<BlindFindings>,
+    #[serde(default)]
+    warnings: Vec<ClaimedWarning>,
 }
 
 #[derive(Default, Deserialize)]
 struct ClaimedPlan {
     id: Option<String>,
     created: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ClaimedWarning {
+    code: String,
+    detail: String,
+}
+
+impl ClaimedReport {
+    /// The number of passes that ran twice, which the warning about them begins with.
+    fn repeated_passes(&self) -> usize {
+        let warning = self.warnings.iter().find(|warning| warning.code == "repeated_passes");
+        let count = warning.and_then(|warning| warning.detail.split(' ').next()?.parse().ok());
+        count.unwrap_or(0)
+    }
 }
 
 /// The results of an audit with these lines.
@@ -215,7 +149,7 @@ fn results(
         if score_line.index != line {
             return Err(RecomputationError::Order { line, found: score_line.index });
         }
-        let row = score_line.row(&columns, &mut reasons);
+        let row = score_line.into_row(&columns, &mut reasons);
         rows.push(row.map_err(|error| RecomputationError::Line { line, fault: error.to_string() })?);
     }
     let provenance = &claimed.provenance;
@@ -228,7 +162,7 @@ fn results(
         group_profiles: BTreeMap::new(),
         selected_tokens: Vec::new(),
         usage: Usage::default(),
-        repeated_passes: 0,
+        repeated_passes: claimed.repeated_passes(),
         splits: claimed.splits.clone(),
         control: provenance.control.as_ref().map(|control| control.model_info()),
         // Its words decide a warning, and only the texts have them.
@@ -242,6 +176,69 @@ fn results(
         model: provenance.model_info(),
         other_models: provenance.other_models.iter().map(|model| model.model_info()).collect(),
     })
+}
+
+/// The calibration of the audit, from the lines and the texts of its known non-members.
+async fn calibration(
+    claimed: &ClaimedReport,
+    request: &AuditRequest,
+    lines: Vec<ScoreLine>,
+    samples: &SampleBlocks,
+    workers: &Workers,
+    line_faults: &mut Vec<String>,
+) -> Result<Calibration, RecomputationError> {
+    let digests = sample_digests(&lines);
+    let mut known = results(claimed, request, lines)?;
+    let mut known_faults = Vec::new();
+    indexed(&mut known, &digests, samples, workers, &mut known_faults).await?;
+    line_faults.extend(known_faults.into_iter().map(|fault| format!("known non-members: {fault}")));
+    add_ngrams(&mut known, samples, workers).await?;
+    let header = ScoreHeader::from(&known).into();
+    Ok(Calibration::new(LoadedScores { header, rows: known.rows }, Some(samples.clone())))
+}
+
+fn sample_digests(lines: &[ScoreLine]) -> Vec<Option<String>> {
+    lines.iter().map(|line| line.sample_digest.clone()).collect()
+}
+
+/// Gives the rows what the samples say, and returns the features of the texts.
+async fn indexed(
+    results: &mut AuditResults,
+    digests: &[Option<String>],
+    samples: &SampleBlocks,
+    workers: &Workers,
+    line_faults: &mut Vec<String>,
+) -> Result<SampleTexts, RecomputationError> {
+    let index = SampleIndex::read(samples, results.columns.len(), workers, |_| {}).await?;
+    if index.rows.len() != results.rows.len() {
+        return Err(RecomputationError::Samples { lines: results.rows.len(), samples: index.rows.len() });
+    }
+    results.dataset_digest = index.digest;
+    for (line, (row, sample)) in results.rows.iter_mut().zip(index.rows).enumerate() {
+        line_faults.extend(line_fault(line, row, digests[line].as_deref(), &sample));
+        (row.cluster, row.normalized, row.text) = (sample.cluster, sample.normalized, sample.text);
+        (row.member, row.group, row.document) = (sample.member, sample.group, sample.document);
+        row.id = sample.id;
+    }
+    Ok(index.texts)
+}
+
+/// The first difference of a line from its sample, in words. Under other names of columns a line may lack id and document.
+fn line_fault(line: usize, row: &SampleScores, digest: Option<&str>, sample: &SampleScores) -> Option<String> {
+    let differs = [
+        ("text_digest", row.text != sample.text),
+        (
+            "sample_digest",
+            digest.is_some_and(|digest| sample.sample.map(|digest| digest.hexadecimal()) != Some(digest.into())),
+        ),
+        ("label", row.member != sample.member),
+        ("group", row.group != sample.group),
+        ("cluster", row.cluster != sample.cluster),
+        ("id", row.id.is_some() && row.id != sample.id),
+        ("document", row.document.is_some() && row.document != sample.document),
+    ];
+    let (field, _) = differs.into_iter().find(|(_, differs)| *differs)?;
+    Some(format!("line {}: `{field}` is not that of the sample", line + 1))
 }
 
 /// Inputs beside the scores.
@@ -260,64 +257,64 @@ fn finish(
     mut line_faults: Vec<String>,
     wanted: &dyn Fn() -> bool,
 ) -> Result<RecomputedReport, RecomputationError> {
-    let is_drawn = matches!(request.evidence.calibration, Some(CalibrationSource::Share(_)));
-    if is_drawn || known_works.is_some() {
+    let claimed: Vec<DerivedFields> = results.rows.iter_mut().map(DerivedFields::take).collect();
+    let is_stored = matches!(request.evidence.calibration, Some(CalibrationSource::Stored(_)));
+    let is_decided = !is_stored || known_works.is_some();
+    if is_decided {
         add_decisions(request, &mut results, known_works.as_ref()).map_err(AuditFailure::from)?;
     }
     let primary = results.place(request.evidence.primary.as_ref());
-    match texts {
-        Some(texts) if results.labels().is_some() => {
-            let claimed: Vec<Option<f64>> = results.rows.iter_mut().map(|row| row.log_odds.take()).collect();
+    let has_texts = texts.is_some();
+    match (results.labels(), texts) {
+        (Some(_), Some(texts)) => {
             let clusters = clusters(&results.rows);
             add_blind_findings(&mut results, primary, &texts, &clusters, |_| true, wanted);
-            let differs = |(row, claimed): (&SampleScores, &Option<f64>)| !is_close(row.log_odds, *claimed);
-            let differing = results.rows.iter().zip(&claimed).position(differs);
-            line_faults.extend(differing.map(|line| format!("line {}: `log_odds` is not that of the texts", line + 1)));
         }
-        _ => results.comparability = comparability.or_else(|| comparability_by_rows(&results, primary)),
+        (Some(labels), None) => {
+            results.rows.iter_mut().zip(&claimed).for_each(|(row, claimed)| row.log_odds = claimed.log_odds);
+            results.comparability = comparability_by_rows(&results, &labels, primary);
+            if let Some(blind) = &mut results.blind {
+                blind.lengths.scored_tokens = scored_tokens_auroc(&results.rows, &labels);
+            }
+        }
+        (None, _) => (results.blind, results.comparability) = (None, comparability),
     }
+    add_posteriors(request, &mut results);
+    let differing = results.rows.iter().zip(&claimed).enumerate().filter_map(|(line, (row, claimed))| {
+        let field = claimed.difference(row, is_decided, has_texts)?;
+        Some(format!("line {}: `{field}` is not what the scores of all lines make it", line + 1))
+    });
+    line_faults.extend(differing);
     let report = build_report(request, &results, wanted)?;
     Ok(RecomputedReport { report, line_faults })
 }
 
-/// The first difference of a line from its sample, in words.
-fn line_fault(line: usize, row: &SampleScores, sample: &SampleScores) -> Option<String> {
-    let differs = [
-        ("text_digest", row.text != sample.text),
-        ("label", row.member != sample.member),
-        ("group", row.group != sample.group),
-        ("cluster", row.cluster != sample.cluster),
-    ];
-    let (field, _) = differs.into_iter().find(|(_, differs)| *differs)?;
-    Some(format!("line {}: `{field}` is not that of the sample", line + 1))
+/// The first row of each distinct text.
+fn distinct_rows(rows: &[SampleScores]) -> Vec<usize> {
+    let mut seen = HashSet::<TextDigest>::new();
+    (0..rows.len()).filter(|&row| seen.insert(rows[row].text)).collect()
 }
 
-/// Logarithms of another library may differ in their last bits, and the regression sums thousands of them.
-fn is_close(a: Option<f64>, b: Option<f64>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => (a - b).abs() <= 1e-6 * a.abs().max(1.0),
-        (None, None) => true,
-        _ => false,
-    }
+fn scored_tokens_auroc(rows: &[SampleScores], labels: &[bool]) -> Option<f64> {
+    let sample = |row: usize| LabelledScore { score: rows[row].scored_tokens as f64, member: labels[row] };
+    auroc(&distinct_rows(rows).into_iter().map(sample).collect::<Vec<_>>()).ok()
 }
 
 /// The separation of the lists by the log-odds of the lines; `None` if the lines have none.
-fn comparability_by_rows(results: &AuditResults, primary: Option<usize>) -> Option<Comparability> {
-    let labels = results.labels()?;
-    let (clusters, strata) = (clusters(&results.rows), strata(&results.rows));
-    let mut seen = HashSet::<TextDigest>::new();
-    let distinct: Vec<usize> = (0..labels.len()).filter(|&row| seen.insert(results.rows[row].text)).collect();
-    let log_odds: Option<Vec<f64>> = distinct.iter().map(|&row| results.rows[row].log_odds).collect();
-    fn of_distinct<T: Copy>(distinct: &[usize], all: &[T]) -> Vec<T> {
+fn comparability_by_rows(results: &AuditResults, labels: &[bool], primary: Option<usize>) -> Option<Comparability> {
+    fn selected<T: Copy>(distinct: &[usize], all: &[T]) -> Vec<T> {
         distinct.iter().map(|&row| all[row]).collect()
     }
-    let digests: Vec<TextDigest> = distinct.iter().map(|&row| results.rows[row].text).collect();
+    let rows = &results.rows;
+    let distinct = distinct_rows(rows);
+    let log_odds: Option<Vec<f64>> = distinct.iter().map(|&row| rows[row].log_odds).collect();
+    let digests: Vec<TextDigest> = rows.iter().map(|row| row.text).collect();
     let clustered = ClusteredTexts::new(
-        &of_distinct(&distinct, &labels),
-        &of_distinct(&distinct, &clusters),
-        &of_distinct(&distinct, &strata),
-        &digests,
+        &selected(&distinct, labels),
+        &selected(&distinct, &clusters(rows)),
+        &selected(&distinct, &strata(rows)),
+        &selected(&distinct, &digests),
     );
-    let is_scored = |text: usize| primary.is_none_or(|place| results.rows[distinct[text]].scores[place].is_some());
+    let is_scored = |text: usize| primary.is_none_or(|place| rows[distinct[text]].scores[place].is_some());
     Comparability::of_log_odds(&log_odds?, &clustered, &is_scored)
 }

@@ -54,6 +54,13 @@ impl AuditRequest {
         auxiliary.fold(1_u64, u64::saturating_add).saturating_mul(models)
     }
 
+    /// The faults of a request that was not made here, with pointers into it. `grouped` is true if any sample names a group.
+    pub fn faults(&self, grouped: bool) -> Vec<Fault> {
+        let below = |Fault { pointer, detail }| Fault { pointer: format!("/metrics{pointer}"), detail };
+        let metrics = self.metrics.faults(&self.methods, grouped).into_iter().map(below);
+        metrics.chain(self.evidence.faults()).collect()
+    }
+
     /// The method that the verdict is about.
     pub fn primary(&self) -> Option<&Method> {
         let label = self.evidence.primary.as_ref()?;

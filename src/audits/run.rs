@@ -83,20 +83,26 @@ fn add_evidence(
 ) -> Result<(), CalibrationMismatch> {
     add_decisions(request, &mut scored.results, known)?;
     let ScoredSamples { results, texts, prior } = scored;
-    let Some(labels) = results.labels() else {
+    if results.labels().is_none() {
         results.comparability = comparability;
         return Ok(());
-    };
-    let (clusters, evidence) = (clusters(&results.rows), &request.evidence);
-    let primary = results.place(evidence.primary.as_ref());
+    }
+    let clusters = clusters(&results.rows);
+    let primary = results.place(request.evidence.primary.as_ref());
     add_blind_findings(results, primary, texts, &clusters, |_| true, wanted);
     results.prior_test = prior.finish(PERMUTATION_SEED, wanted);
-    if let (Some(place), Some(prior)) = (primary, evidence.prior) {
-        let scores: Vec<Option<f64>> = results.rows.iter().map(|row| row.scores[place]).collect();
-        let probabilities = posteriors(&labels, &clusters, &scores, prior);
-        results.rows.iter_mut().zip(probabilities).for_each(|(row, posterior)| row.posterior = posterior);
-    }
+    add_posteriors(request, results);
     Ok(())
+}
+
+/// Adds to labelled texts the probability that each is a member, if the request states a prior.
+pub fn add_posteriors(request: &AuditRequest, results: &mut AuditResults) {
+    let place = results.place(request.evidence.primary.as_ref());
+    let (Some(labels), Some(place), Some(prior)) = (results.labels(), place, request.evidence.prior) else { return };
+    let clusters = clusters(&results.rows);
+    let scores: Vec<Option<f64>> = results.rows.iter().map(|row| row.scores[place]).collect();
+    let probabilities = posteriors(&labels, &clusters, &scores, prior);
+    results.rows.iter_mut().zip(probabilities).for_each(|(row, posterior)| row.posterior = posterior);
 }
 
 /// Computes the probability that each text is a member, by its score and the share `prior` of members among texts like these.

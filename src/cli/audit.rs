@@ -106,7 +106,11 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
         signing_key.is_some() || args.report.format != Some(ReportFormat::Dsse),
         "--format dsse: give the key that signs (--signing-key)"
     );
-    let started = OffsetDateTime::now_utc();
+    let interrupted_run = goal.folder().and_then(RunFolder::before);
+    let started_at = match interrupted_run {
+        Some(before) => before.started_at.clone(),
+        None => OffsetDateTime::now_utc().format(&Rfc3339).ok(),
+    };
     let chat = scoring_args::chat_renderer(&settings);
     let mut options = args.input.reader.options(None, true, args.label_column.clone());
     options.columns.chat = Some(chat.clone());
@@ -204,7 +208,7 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
     let json = serde_json::to_value(&audit)?;
     let salts = signing_key.as_ref().map(|_| LeafSalts::random()).transpose().context("no random numbers")?;
     let rows = ScoreRows { report: &audit, results: &results, others: &others, salts: salts.as_ref() };
-    let signed = signing_key.map(|key| sign(&json, rows, started, &key)).transpose()?;
+    let signed = signing_key.map(|key| sign(&json, rows, started_at, &key)).transpose()?;
     match (args.report.format, &signed) {
         (Some(ReportFormat::Dsse), Some(signed)) => stdout().lock().write_all(signed.report.as_bytes())?,
         _ => args.report.print(&json, |json, width| audit_table::render(json, &scores_of_results(&results), width))?,
@@ -225,10 +229,9 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
 }
 
 /// Signs the report, and its verdict as `eval-result` if there is one.
-fn sign(json: &Value, rows: ScoreRows, started: OffsetDateTime, key: &SigningKey) -> Result<SignedFiles> {
-    let rfc3339 = |time: OffsetDateTime| time.format(&Rfc3339).ok();
-    let finished_at = rfc3339(OffsetDateTime::now_utc());
-    let run = RunTimes { job: None, started_at: rfc3339(started), finished_at };
+fn sign(json: &Value, rows: ScoreRows, started_at: Option<String>, key: &SigningKey) -> Result<SignedFiles> {
+    let finished_at = OffsetDateTime::now_utc().format(&Rfc3339).ok();
+    let run = RunTimes { job: None, started_at, finished_at };
     let envelope = serde_json::to_string(&sign_report("audit", run.clone(), raw(json)?, Some(rows.trees()?), key)?)?;
     let report = format!("{envelope}\n");
     let verdict = sign_eval_result("audit", &run, json, report.as_bytes(), key)?;

@@ -86,20 +86,17 @@ struct RevokeArgs {
 /// # Errors
 /// A file that cannot be used, or a key that is not there.
 pub fn run(args: KeyArgs, config: Option<&Path>) -> Result<()> {
-    if let KeyCommand::NewSigning { file } = &args.command {
-        return make_signing_key(file);
-    }
-    let path = match args.keys {
-        Some(path) => path,
+    let path = || match args.keys {
+        Some(path) => Ok(path),
         None => match Settings::load(config, &Overrides::default())?.auth.keys {
-            Some(path) => path,
+            Some(path) => Ok(path),
             None => bail!("no file of keys is named: give --keys FILE, or `auth.keys` in the settings"),
         },
     };
     match args.command {
-        KeyCommand::New(new) => make(new, &path, OffsetDateTime::now_utc()),
-        KeyCommand::List => list(&KeyFile::read(&path)?, OffsetDateTime::now_utc()),
-        KeyCommand::Revoke(revoked) => revoke(&revoked, &path),
+        KeyCommand::New(new) => make(new, &path()?, OffsetDateTime::now_utc()),
+        KeyCommand::List => list(&KeyFile::read(&path()?)?, OffsetDateTime::now_utc()),
+        KeyCommand::Revoke(revoked) => revoke(&revoked, &path()?),
         KeyCommand::NewSigning { file } => make_signing_key(&file),
     }
 }

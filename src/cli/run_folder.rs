@@ -39,6 +39,9 @@ pub struct RunRequest {
     pub directory: PathBuf,
     /// The arguments of the command, from its name on.
     pub arguments: Vec<String>,
+    /// Time at which the run began, in RFC 3339; absent in folders of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
     /// All that decides the report.
     pub plan: AuditPlan,
 }
@@ -54,7 +57,8 @@ impl RunRequest {
         };
         let arguments = std::env::args_os().skip(1).map(utf8).collect::<Result<_>>()?;
         let program = concat!("pdr-audit ", env!("CARGO_PKG_VERSION")).to_owned();
-        Ok(Self { program, directory: std::env::current_dir()?, arguments, plan })
+        let started_at = Some(OffsetDateTime::now_utc().format(&Rfc3339)?);
+        Ok(Self { program, directory: std::env::current_dir()?, arguments, started_at, plan })
     }
 }
 

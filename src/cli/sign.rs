@@ -5,7 +5,10 @@ use super::verify::ScoreFile;
 use crate::app;
 use crate::config::{Overrides, Settings};
 use anyhow::{Context, Result, ensure};
-use attestation::{Envelope, RunTimes, SampleTrees, SigningKey, sign_report};
+use attestation::{
+    EVAL_RESULT_PREDICATE, Envelope, REPORT_PREDICATE, ReportPredicate, RunTimes, SampleTrees, SigningKey, Statement,
+    sign_report,
+};
 use clap::Args;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -54,6 +57,7 @@ pub fn run(args: &SignArgs, config: Option<&Path>) -> Result<()> {
     let envelope = if document.get("payload").is_some() {
         ensure!(args.scores.is_none(), "--scores: what is signed already commits to its scores, or to none");
         let mut envelope: Envelope = serde_json::from_value(document).with_context(named)?;
+        check_statement(&envelope).with_context(named)?;
         envelope.countersign(&key).with_context(named)?;
         envelope
     } else {
@@ -61,6 +65,10 @@ pub fn run(args: &SignArgs, config: Option<&Path>) -> Result<()> {
         let time = |name: &str| document[name].as_str().map(str::to_owned);
         let run = RunTimes { job: time("id"), started_at: time("started_at"), finished_at: time("finished_at") };
         let scores = args.scores.as_deref().map(trees).transpose()?;
+        if let Some((SampleTrees { leaves, .. }, _)) = &scores {
+            let total = &report["samples"]["total"];
+            ensure!(*total == *leaves, "--scores: there are {leaves} lines, and the report has {total} samples");
+        }
         sign_report(kind, run, raw(report)?, scores, &key)?
     };
     let json = format!("{}\n", serde_json::to_string(&envelope)?);
@@ -68,6 +76,15 @@ pub fn run(args: &SignArgs, config: Option<&Path>) -> Result<()> {
         Some(target) => write(target, &json),
         None => Ok(stdout().lock().write_all(json.as_bytes())?),
     }
+}
+
+/// Refuses to sign what is not a report, or the verdict of one.
+fn check_statement(envelope: &Envelope) -> Result<()> {
+    let payload = envelope.statement()?;
+    if Statement::<Value>::read(&payload, EVAL_RESULT_PREDICATE).is_err() {
+        Statement::<ReportPredicate>::read(&payload, REPORT_PREDICATE)?;
+    }
+    Ok(())
 }
 
 /// The trees of a file of scores, and its SHA-256.

@@ -3,7 +3,8 @@
 use crate::common::app::App;
 use crate::common::client::send;
 use attestation::{
-    EVAL_RESULT_PREDICATE, Envelope, PublicKey, REPORT_PREDICATE, ReportPredicate, SigningKey, Statement, sign_report,
+    EVAL_RESULT_PREDICATE, Envelope, PublicKey, REPORT_PREDICATE, ReportPredicate, SigningKey, Statement, Subject,
+    TreeBuilder, sign_report,
 };
 use reqwest::Method;
 use serde_json::value::RawValue;
@@ -85,7 +86,13 @@ impl SignedAudit {
     fn forge(&self, name: &str, pointer: &str, value: Value) {
         let predicate = self.predicate();
         let mut report: Value = serde_json::from_str(predicate.report.get()).unwrap();
-        let place = report.pointer_mut(pointer).unwrap_or_else(|| panic!("the report has no {pointer}"));
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        let parent = report.pointer_mut(parent).unwrap_or_else(|| panic!("the report has no {parent}"));
+        // A field that is not there is added.
+        let place = match parent {
+            Value::Array(list) => &mut list[field.parse::<usize>().unwrap()],
+            object => &mut object[field],
+        };
         assert_ne!(*place, value, "{pointer}");
         *place = value;
         let report = RawValue::from_string(report.to_string()).unwrap();
@@ -109,7 +116,10 @@ fn all_five_steps_hold() {
     let (code, states, json) = AUDIT.verify(&[&["run/report.dsse.json"], &whole[..]].concat());
     assert_eq!((code, states), (0, vec![HOLDS.to_owned(); 5]), "{json:#}");
     let text = json.to_string();
-    assert!(text.contains("20 samples by 4 methods") && text.contains("equal bit for bit"), "{text}");
+    assert!(
+        text.contains("scores of 20 samples, chosen by the report's hash") && text.contains("equal bit for bit"),
+        "{text}"
+    );
     assert!(text.contains("/position_profile, /prior_test (from the statistics of every token)"), "{text}");
     let result: Envelope = serde_json::from_str(&AUDIT.read("run/eval-result.dsse.json")).unwrap();
     let result: Statement<Value> = Statement::read(&result.statement().unwrap(), EVAL_RESULT_PREDICATE).unwrap();
@@ -123,6 +133,9 @@ fn all_five_steps_hold() {
         (0, [NOT_CHECKED, HOLDS, HOLDS, NOT_CHECKED, HOLDS].map(str::to_owned).into()),
         "{json:#}"
     );
+    // Removing the envelope does not get around a key, nor removing the plan around its file.
+    let (code, states, _) = AUDIT.verify(&["run/report.json", "--key", "key.pub.pem"]);
+    assert_eq!((code, &*states[0]), (1, FAILS));
     let (code, states, _) = AUDIT.verify(&["run/report.json"]);
     assert_eq!((code, &*states[0], &*states[2]), (0, NOT_CHECKED, HOLDS));
     fs::copy(AUDIT.path("run/report.json"), AUDIT.path("alone.json")).unwrap();
@@ -133,7 +146,7 @@ fn all_five_steps_hold() {
 
 #[test]
 fn an_edit_by_the_author_fails_at_its_step() {
-    let edits: [(&str, Value, usize); 38] = [
+    let edits: [(&str, Value, usize); 43] = [
         ("/samples/total", json!(161), 3),
         ("/samples/members", json!(79), 3),
         ("/samples/clusters", json!(159), 3),
@@ -170,6 +183,11 @@ fn an_edit_by_the_author_fails_at_its_step() {
         ("/provenance/model_digest", json!(format!("sha256:{}", "0".repeat(64))), 4),
         ("/provenance/control/model_digest", json!(format!("sha256:{}", "0".repeat(64))), 4),
         ("/provenance/request/metrics/bootstrap/seed", json!(1), 3),
+        ("/provenance/tokenizer_digest", json!(format!("sha256:{}", "0".repeat(64))), 4),
+        ("/provenance/control/tokenizer_digest", json!(format!("sha256:{}", "0".repeat(64))), 4),
+        ("/provenance/request/prior", json!(0.5), 3),
+        ("/provenance/request/metrics/bootstrap/replicates", json!(1_000_000_000_000_u64), 3),
+        ("/plan/note", json!("registered"), 3),
         ("/plan/id", json!(format!("sha256:{}", "0".repeat(64))), 5),
         ("/plan/created", json!("2100-01-01T00:00:00Z"), 5),
     ];
@@ -179,11 +197,123 @@ fn an_edit_by_the_author_fails_at_its_step() {
         AUDIT.forge("forged.dsse.json", pointer, value);
         let (code, states, json) = AUDIT.verify(&[&["forged.dsse.json"], &whole[..]].concat());
         assert_eq!((code, &*states[0], &*states[step - 1]), (1, HOLDS, FAILS), "{pointer}: {json:#}");
-        // Nothing else is blamed, but the plan where the request or the dataset changes.
+        // Nothing else is blamed, but what follows from the request, the dataset or the models.
         let others = (2..=4).filter(|other| *other != step && states[other - 1] == FAILS).count();
-        let follows = pointer.starts_with("/provenance");
+        let follows = pointer.starts_with("/provenance") || pointer == "/samples/total";
         assert!(others == 0 || follows, "{pointer}: {json:#}");
     }
+}
+
+#[test]
+fn lines_that_their_author_signs_anew_must_be_those_of_the_samples() {
+    type Edit = fn(&mut Value);
+    let edits: [(&str, Edit, usize, &str); 9] = [
+        (
+            "sample_digest",
+            |line| line["sample_digest"] = "0".repeat(64).into(),
+            3,
+            "`sample_digest` is not that of the sample",
+        ),
+        (
+            "text_digest",
+            |line| line["text_digest"] = "0".repeat(32).into(),
+            3,
+            "`text_digest` is not that of the sample",
+        ),
+        (
+            "label",
+            |line| line["label"] = (1 - line["label"].as_u64().unwrap()).into(),
+            3,
+            "`label` is not that of the sample",
+        ),
+        ("id", |line| line["id"] = "another".into(), 3, "`id` is not that of the sample"),
+        ("log_odds", |line| line["log_odds"] = 9.5.into(), 3, "`log_odds` is not what the scores of all lines make it"),
+        ("flagged", |line| line["flagged"] = true.into(), 3, "`flagged` is not what the scores of all lines make it"),
+        (
+            "posterior",
+            |line| line["posterior"] = 1.0.into(),
+            3,
+            "`posterior` is not what the scores of all lines make it",
+        ),
+        ("scored_tokens", |line| line["scored_tokens"] = 7.into(), 4, "`scored_tokens` is 7, scored again"),
+        (
+            "control_measures",
+            |line| line["control_measures"]["min_k_5"] = 1.5.into(),
+            4,
+            "`min_k_5` of the control: 1.5",
+        ),
+    ];
+    let whole = ["--key", "key.pub.pem", "--dataset", "samples.jsonl", "--model", "demo", "--sample", "160"];
+    let scores = AUDIT.read("run/scores.ndjson");
+    for (name, edit, step, fault) in edits {
+        let mut lines: Vec<String> = scores.lines().map(str::to_owned).collect();
+        let mut line: Value = serde_json::from_str(&lines[8]).unwrap();
+        edit(&mut line);
+        lines[8] = line.to_string();
+        let mut trees = TreeBuilder::default();
+        for line in &lines {
+            trees.add(line.as_bytes(), &serde_json::from_str(line).unwrap());
+        }
+        let (trees, digest) = trees.finish();
+        let ReportPredicate { run, report, .. } = AUDIT.predicate();
+        let envelope = sign_report("audit", run, report, Some((trees, digest)), &AUDIT.key).unwrap();
+        AUDIT.write("lines.dsse.json", &serde_json::to_string(&envelope).unwrap());
+        AUDIT.write("lines.ndjson", &(lines.join("\n") + "\n"));
+        let files = ["lines.dsse.json", "--scores", "lines.ndjson"];
+        let (code, states, json) = AUDIT.verify(&[&files[..], &whole].concat());
+        assert_eq!((code, &*states[0], &*states[1], &*states[step - 1]), (1, HOLDS, HOLDS, FAILS), "{name}: {json:#}");
+        assert!(json["steps"][step - 1].to_string().contains(fault), "{name}: {json:#}");
+    }
+}
+
+#[test]
+fn a_statement_that_does_not_fit_its_report_fails() {
+    let envelope: Envelope = serde_json::from_str(&AUDIT.read("run/report.dsse.json")).unwrap();
+    let payload = envelope.statement().unwrap();
+    let statement = || Statement::<ReportPredicate>::read(&payload, REPORT_PREDICATE).unwrap();
+    let sign = |name: &str, statement: &Statement<ReportPredicate>| {
+        let envelope = Envelope::sign(&serde_json::to_vec(statement).unwrap(), &AUDIT.key);
+        AUDIT.write(name, &serde_json::to_string(&envelope).unwrap());
+    };
+    let fails = |name: &str, fault: &str| {
+        let files = [name, "--key", "key.pub.pem", "--scores", "run/scores.ndjson", "--dataset", "samples.jsonl"];
+        let (code, states, json) = AUDIT.verify(&files);
+        assert_eq!((code, &*states[0], &*states[1], &*states[2]), (1, HOLDS, FAILS, HOLDS), "{name}: {json:#}");
+        assert!(json["steps"][1].to_string().contains(fault), "{name}: {json:#}");
+    };
+    let mut other = statement();
+    other.predicate.kind = "memorization".to_owned();
+    sign("kind.json", &other);
+    fails("kind.json", "the statement says that it is of a");
+    let mut other = statement();
+    other.predicate.samples.as_mut().unwrap().leaves = 400;
+    sign("leaves.json", &other);
+    fails("leaves.json", "the trees have 400 leaves, and the report has 160 samples");
+    for subject in [Subject::new("scores", "0".repeat(64)), Subject::new("model of mine", "0".repeat(64))] {
+        let mut other = statement();
+        other.subject.push(subject);
+        sign("subjects.json", &other);
+        fails("subjects.json", "subject");
+    }
+    // A tree of all leaves that there can be, and a proof that has no path.
+    let mut other = statement();
+    other.predicate.samples.as_mut().unwrap().leaves = usize::MAX;
+    sign("endless.json", &other);
+    AUDIT.write("no-path.json", &json!({ "index": 7, "sample": "{}", "salt": "00", "path": [] }).to_string());
+    let (code, _, json) = AUDIT.verify(&["endless.json", "--key", "key.pub.pem", "--proof", "no-path.json"]);
+    assert_eq!(code, 1, "{json:#}");
+    // Of two values under one key, readers take the first or the last.
+    let twice = String::from_utf8(payload.clone()).unwrap().replacen("{\"samples\":", "{\"verdict\":1,\"samples\":", 1);
+    let twice = Envelope::sign(twice.as_bytes(), &AUDIT.key);
+    AUDIT.write("twice.json", &serde_json::to_string(&twice).unwrap());
+    let output = AUDIT.run(&["verify", "twice.json"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("an object has the key \"verdict\" twice"), "{output:?}");
+    // Nobody's words are orders to the terminal.
+    let mut hinted = envelope.clone();
+    hinted.signatures[0].keyid = "a\n1  signature   holds        \u{1b}[31m".to_owned();
+    AUDIT.write("hinted.json", &serde_json::to_string(&hinted).unwrap());
+    let table = String::from_utf8(AUDIT.run(&["verify", "hinted.json", "--wide"]).stdout).unwrap();
+    assert!(!table.contains('\u{1b}') && table.contains("a\\n1"), "{table}");
 }
 
 #[test]
@@ -211,19 +341,22 @@ fn an_edit_by_anybody_else_fails_at_the_signature() {
     let (code, states, json) = AUDIT.verify(&["wrong.json", "--key", "key.pub.pem", "--key", "another.pub.pem"]);
     assert_eq!((code, &*states[0]), (1, FAILS), "{json:#}");
     assert_eq!(json["steps"][0]["findings"][0]["state"], HOLDS);
-    // What cannot be read ends with 2 and names the fault.
+    // A statement that is none of ours is not signed, and what cannot be read ends with 2 and names the fault.
     let other = Statement::new(Vec::new(), "https://slsa.dev/provenance/v1", json!({}));
     let other = Envelope::sign(&serde_json::to_vec(&other).unwrap(), &another);
     AUDIT.write("other.json", &serde_json::to_string(&other).unwrap());
+    let refused = AUDIT.run(&["sign", "other.json", "--signing-key", "key.pem"]);
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("slsa.dev"), "{refused:?}");
     AUDIT.write("truncated.json", &AUDIT.read("run/report.dsse.json")[..1000]);
     AUDIT.write("private.pem", &private);
     for (arguments, fault) in [
         (vec!["other.json"], "its predicate is of the type \"https://slsa.dev/provenance/v1\""),
         (vec!["truncated.json"], "truncated.json: EOF while parsing a string"),
         (vec!["absent.json"], "cannot read absent.json"),
+        (vec!["run/report.dsse.json", "--sample", "0"], "--sample"),
         (vec!["run/request.json"], "no report of this program is like this"),
-        (vec!["run/report.dsse.json", "--key", "private.pem"], "it is a private key"),
-        (vec!["run/report.dsse.json", "--key", "samples.jsonl"], "it is no public key of Ed25519"),
+        (vec!["run/report.dsse.json", "--key", "private.pem"], "this is a private key"),
+        (vec!["run/report.dsse.json", "--key", "samples.jsonl"], "this is not an Ed25519 public key"),
         (vec!["run/report.dsse.json", "--scores", "samples.jsonl"], "samples.jsonl: line 1: missing field"),
     ] {
         let output = AUDIT.run(&[vec!["verify"], arguments].concat());

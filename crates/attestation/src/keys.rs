@@ -21,11 +21,11 @@ pub struct PublicKey(ed25519_dalek::VerifyingKey);
 /// The content of a file is no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    #[error("it is no private key of Ed25519 in PKCS #8 (`-----BEGIN PRIVATE KEY-----`): {0}")]
+    #[error("this is not an Ed25519 private key in PKCS #8 (`-----BEGIN PRIVATE KEY-----`): {0}")]
     Private(String),
-    #[error("it is no public key of Ed25519 (`-----BEGIN PUBLIC KEY-----`): {0}")]
+    #[error("this is not an Ed25519 public key (`-----BEGIN PUBLIC KEY-----`): {0}")]
     Public(String),
-    #[error("it is a private key, which only its owner may have; give the public one")]
+    #[error("this is a private key, which only its owner may have; give the public one")]
     PrivateInstead,
 }
 

@@ -86,10 +86,11 @@ pub fn inclusion_path(leaves: &[Hash], leaf: usize) -> Option<Vec<Hash>> {
 /// such a leaf.
 #[must_use]
 pub fn root_of_path(leaf_hash: Hash, leaf: usize, leaves: usize, path: &[Hash]) -> Option<Hash> {
-    if leaf >= leaves {
+    // No tree is higher than a number of leaves has bits.
+    if leaf >= leaves || path.len() > usize::BITS as usize {
         return None;
     }
-    // On which side the leaf is at each level, from the top down.
+    // True for each level at which the leaf is on the right, from the top down.
     let (mut is_right, mut leaf, mut leaves) = (Vec::new(), leaf, leaves);
     while leaves > 1 {
         let left = split(leaves);
@@ -108,7 +109,7 @@ pub fn root_of_path(leaf_hash: Hash, leaf: usize, leaves: usize, path: &[Hash]) 
 
 /// The number of leaves on the left of the root of a tree of so many: the largest power of two below that.
 fn split(leaves: usize) -> usize {
-    leaves.next_power_of_two() / 2
+    1 << (leaves - 1).ilog2()
 }
 
 #[cfg(test)]
@@ -150,6 +151,13 @@ mod tests {
             let tree: MerkleTree = leaves(count).into_iter().collect();
             assert_eq!((tree.leaves(), hex::encode(tree.root()).as_str()), (count, root));
         }
+    }
+
+    #[test]
+    fn the_largest_tree_has_an_end() {
+        assert_eq!(root_of_path([0; 32], 7, usize::MAX, &[]), None);
+        assert!(root_of_path([0; 32], 7, usize::MAX, &[[0; 32]; 64]).is_some());
+        assert_eq!(root_of_path([0; 32], 7, usize::MAX, &[[0; 32]; 65]), None);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct Subject {
 /// The payload of an envelope is no statement of the type that is expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatementError {
-    #[error("it is no in-toto statement: {0}")]
+    #[error("this is not an in-toto statement: {0}")]
     Unreadable(String),
     #[error("it is of the type {0:?}; expected {TYPE:?}")]
     Type(String),

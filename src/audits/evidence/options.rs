@@ -1,7 +1,8 @@
 //! Client options for the verdict, and their resolution.
 
 use super::request::{
-    CalibrationShare, CalibrationSource, ControlDefault, DecisionRequest, EvidenceRequest, StratifyBy,
+    CalibrationShare, CalibrationSource, ControlDefault, DecisionRequest, EvidenceRequest, StratifyBy, fdr_fault,
+    prior_fault, share_fault,
 };
 use crate::datasets::SampleTotals;
 use mia::methods::{BaseMethod, Fault, LabelledMethod, Method, MethodName, Ref, Scope, Tokenization};
@@ -39,9 +40,6 @@ pub struct DecisionOptions {
 /// The false discovery rate where none is given.
 const DEFAULT_FDR: f64 = 0.1;
 
-/// Of a list at a higher rate, most texts may be non-members.
-const MAX_FDR: f64 = 0.5;
-
 /// The share of tokens that `min_k_plus_plus` selects where it is the default.
 const DEFAULT_SHARE: f64 = 0.2;
 
@@ -74,9 +72,7 @@ impl EvidenceOptions {
         if self.stratify.is_some() && totals.grouped == 0 {
             faults.push(Fault::new("/stratify", "no sample names a `group`"));
         }
-        if let Some(prior) = self.prior.filter(|prior| !(*prior > 0.0 && *prior < 1.0)) {
-            faults.push(Fault::new("/prior", format!("the prior is {prior:?}, outside (0, 1)")));
-        }
+        faults.extend(self.prior.and_then(prior_fault));
         faults.extend(self.calibration_faults(totals));
         // Without methods, these have faults of their own.
         let is_about = (totals.are_labelled() || self.calibration.is_some()) && !methods.is_empty();
@@ -125,9 +121,7 @@ impl EvidenceOptions {
     fn calibration_faults(&self, totals: &SampleTotals) -> Vec<Fault> {
         let mut faults = Vec::new();
         if let Some(CalibrationSource::Share(CalibrationShare { share, .. })) = &self.calibration {
-            if !(*share > 0.0 && *share < 1.0) {
-                faults.push(Fault::new("/calibration/share", format!("the share is {share:?}, outside (0, 1)")));
-            }
+            faults.extend(share_fault(*share));
             let known = (totals.non_members as f64 * share).round() as usize;
             if !totals.are_labelled() {
                 let detail = "the samples are without labels, so none is known to be a non-member";
@@ -144,9 +138,7 @@ impl EvidenceOptions {
         if self.calibration.is_none() {
             faults.push(Fault::new("/decisions", "a list takes a `calibration`"));
         }
-        if let Some(fdr) = decisions.fdr.filter(|fdr| !(*fdr > 0.0 && *fdr <= MAX_FDR)) {
-            faults.push(Fault::new("/decisions/fdr", format!("the false discovery rate is {fdr:?}, outside (0, 0.5]")));
-        }
+        faults.extend(decisions.fdr.and_then(fdr_fault));
         faults
     }
 

@@ -1,11 +1,15 @@
 //! The basis of the verdict of an audit.
 
+use mia::methods::Fault;
 use mia::statistics::Procedure;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_untagged::UntaggedEnumVisitor;
 use std::sync::Arc;
 use strum::{Display, EnumString, VariantNames};
 use utoipa::ToSchema;
+
+/// Of a list at a higher rate, most texts may be non-members.
+const MAX_FDR: f64 = 0.5;
 
 /// Basis of the verdict of an audit, settled before anything is scored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,6 +39,36 @@ pub struct EvidenceRequest {
     /// The plan that the audit keeps to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<CitedPlan>,
+}
+
+impl EvidenceRequest {
+    /// The numbers that are out of their ranges, with pointers into the request.
+    pub fn faults(&self) -> Vec<Fault> {
+        let share = match &self.calibration {
+            Some(CalibrationSource::Share(share)) => share_fault(share.share),
+            _ => None,
+        };
+        let fdr = self.decisions.as_ref().and_then(|decisions| fdr_fault(decisions.fdr));
+        [self.prior.and_then(prior_fault), share, fdr].into_iter().flatten().collect()
+    }
+}
+
+/// The fault of a prior, which lies between 0 and 1.
+pub fn prior_fault(prior: f64) -> Option<Fault> {
+    let is_within = prior > 0.0 && prior < 1.0;
+    (!is_within).then(|| Fault::new("/prior", format!("the prior is {prior:?}, outside (0, 1)")))
+}
+
+/// The fault of the share of non-members that are taken for known ones, which lies between 0 and 1.
+pub fn share_fault(share: f64) -> Option<Fault> {
+    let is_within = share > 0.0 && share < 1.0;
+    (!is_within).then(|| Fault::new("/calibration/share", format!("the share is {share:?}, outside (0, 1)")))
+}
+
+/// The fault of a false discovery rate.
+pub fn fdr_fault(fdr: f64) -> Option<Fault> {
+    let is_within = fdr > 0.0 && fdr <= MAX_FDR;
+    (!is_within).then(|| Fault::new("/decisions/fdr", format!("the false discovery rate is {fdr:?}, outside (0, 0.5]")))
 }
 
 /// The reason for a control that was not asked for.

@@ -8,6 +8,7 @@ mod rescoring;
 mod score_file;
 mod statistics;
 mod step;
+mod unique_keys;
 
 pub use audited_samples::AuditedSampleArgs;
 pub use proof::{SampleProof, ScoreProof};
@@ -16,7 +17,7 @@ pub use score_file::{ScoreFile, ScoreLeaves};
 
 use super::evidence_args::named_control;
 use super::report::SCORES;
-use super::report_format::{ReportArgs, table_width};
+use super::report_format::{ReportArgs, readable, table_width};
 use super::scoring_args::{self, NamedSettings, VariantArgs};
 use crate::app;
 use crate::audits::ScoredTexts;
@@ -25,11 +26,12 @@ use crate::datasets::SampleBlocks;
 use crate::scorer::Workers;
 use crate::wire::number_of;
 use anyhow::{Context, Result};
-use attestation::{PublicKey, SCORES as SCORES_SUBJECT};
+use attestation::PublicKey;
 use audited_samples::AuditedSamples;
 use clap::Args;
-use report_file::provenance;
-use rescoring::{ChosenSamples, LocalModels};
+use report_file::{SignedStatement, provenance};
+use rescoring::{ChosenSamples, LocalModels, SampleChoice};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use step::{Finding, VerificationStep, exit_code, table};
@@ -42,16 +44,23 @@ pub struct VerifyArgs {
     /// Public key of somebody who must have signed it, in PEM. May be given several times.
     #[arg(long, value_name = "FILE")]
     key: Vec<PathBuf>,
-    /// Scores of the samples as NDJSON, from which every statistic is recomputed; by default `scores.ndjson` beside the report.
+    /// The plan that the report cites, as a file.
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// Proof of one sample, as `prove` writes it.
+    #[arg(long, value_name = "FILE")]
+    proof: Option<PathBuf>,
+    /// Scores of the samples as NDJSON, from which every statistic is recomputed; by default `scores.ndjson`
+    /// beside the report in the folder of an audit.
     #[arg(long, value_name = "FILE")]
     scores: Option<PathBuf>,
     #[command(flatten)]
     dataset: AuditedSampleArgs,
     /// Scores of the known non-members of the audit's calibration as NDJSON: those of an audit of these alone, by the same methods.
-    #[arg(long, value_name = "FILE", requires = "known_dataset")]
+    #[arg(long, value_name = "FILE", requires_all = ["known_dataset", "dataset"], help_heading = "Known non-members")]
     known: Option<PathBuf>,
     /// Known non-members of the audit's calibration, in a file that `audit` reads.
-    #[arg(long, value_name = "FILE", requires = "known")]
+    #[arg(long, value_name = "FILE", requires = "known", help_heading = "Known non-members")]
     known_dataset: Option<PathBuf>,
     /// Model whose weights score some samples again, named as `audit --model` names one.
     #[arg(long, help_heading = "Model")]
@@ -62,14 +71,11 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "MODEL", help_heading = "Model")]
     control: Option<String>,
     /// Number of samples to score again. The report's hash chooses them.
-    #[arg(long, value_name = "NUMBER", help_heading = "Model", default_value_t = 20)]
-    sample: usize,
-    /// The plan that the report cites, as a file.
-    #[arg(long, value_name = "FILE")]
-    plan: Option<PathBuf>,
-    /// Proof of one sample, as `prove` writes it.
-    #[arg(long, value_name = "FILE")]
-    proof: Option<PathBuf>,
+    #[arg(long, value_name = "NUMBER", help_heading = "Model", default_value = "20")]
+    sample: NonZeroUsize,
+    /// A text of your own that the choice depends on as well, so that whoever signed the report cannot have known it.
+    #[arg(long, value_name = "TEXT", help_heading = "Model", default_value = "", hide_default_value = true)]
+    sample_seed: String,
     #[command(flatten)]
     output: ReportArgs,
 }
@@ -79,7 +85,7 @@ pub async fn run(args: VerifyArgs, config: Option<&Path>) -> ExitCode {
     match args.steps(config).await.and_then(|steps| args.print(&steps)) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", readable(&format!("{error:#}")));
             ExitCode::from(2)
         }
     }
@@ -113,7 +119,7 @@ impl VerifyArgs {
         let mut rescored = Vec::new();
         match scores {
             _ if !file.is_audit() => {
-                let detail = format!("a report of a {} has no scores from which it follows", file.kind);
+                let detail = format!("a {} report cannot be recomputed from scores", file.kind);
                 statistics.push(Finding::not_checked(detail.clone()));
                 rescored.push(Finding::not_checked(detail));
             }
@@ -157,14 +163,15 @@ impl VerifyArgs {
 
     /// Step 1.
     fn signatures(&self, file: &ReportFile) -> Result<Vec<Finding>> {
-        let Some((envelope, _)) = &file.signed else {
-            return Ok(vec![Finding::not_checked("the report is not signed")]);
+        let Some(SignedStatement { envelope, .. }) = &file.signed else {
+            let detail = "the report is not signed";
+            return Ok(vec![if self.key.is_empty() { Finding::not_checked(detail) } else { Finding::fails(detail) }]);
         };
         if self.key.is_empty() {
             let ids: Vec<&str> = envelope.signatures.iter().map(|signature| signature.keyid.as_str()).collect();
             let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
             return Ok(vec![Finding::not_checked(format!(
-                "give the public key of whoever must have signed it (--key); it names the keys {ids}"
+                "give the public key of whoever must have signed it (--key); its signatures name the keys {ids}"
             ))]);
         }
         let finding = |path: &PathBuf| {
@@ -187,10 +194,13 @@ impl VerifyArgs {
         [dataset, known]: [Option<&AuditedSamples>; 2],
     ) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
-        if let Some((_, subjects)) = &file.signed {
-            findings.push(match file.subject_fault() {
-                Some(fault) => Finding::fails(fault),
-                None => Finding::holds(format!("the report and its {} agree", number_of(subjects.len(), "subject"))),
+        if let Some(signed) = &file.signed {
+            findings.push(match signed.check(file) {
+                Ok(()) => {
+                    let subjects = number_of(signed.statement.subject.len(), "subject");
+                    Finding::holds(format!("the report and its {subjects} agree"))
+                }
+                Err(fault) => Finding::fails(format!("{fault:#}")),
             });
         }
         findings.extend(scores.map(|(scores, path)| scores_finding(file, scores, path)));
@@ -231,7 +241,8 @@ impl VerifyArgs {
         let control = control.unwrap_or_else(|| provenance.request.control.clone());
         let models = LocalModels { model: model.clone(), control };
         let scorer = app::make_scorer(&settings, app::hub())?;
-        let chosen = ChosenSamples::choose(file, &dataset.samples, &scores.lines, self.sample);
+        let choice = SampleChoice { count: self.sample.get(), seed: &self.sample_seed };
+        let chosen = ChosenSamples::choose(file, &dataset.samples, &scores.lines, choice);
         let findings = chosen.findings(&provenance, &scorer, models).await;
         scoring_args::finish(&scorer).await;
         findings
@@ -240,15 +251,14 @@ impl VerifyArgs {
 
 fn scores_finding(file: &ReportFile, scores: &ScoreFile, path: &Path) -> Finding {
     let (path, lines) = (path.display(), number_of(scores.lines.len(), "line"));
-    let Some((trees, (_, subjects))) = file.trees.zip(file.signed.as_ref()) else {
-        return Finding::not_checked(format!("{path}: an unsigned report says nothing of its scores"));
+    let Some(signed) = &file.signed else {
+        return Finding::not_checked(format!("{path}: a report that is not signed commits to no scores"));
     };
-    let signed = subjects.iter().find(|subject| subject.name == SCORES_SUBJECT).and_then(|subject| subject.sha256());
-    if signed != Some(&scores.digest) || trees.scores != scores.trees.scores {
+    let Some(trees) = signed.statement.predicate.samples else {
+        return Finding::not_checked(format!("{path}: the signed report commits to no scores"));
+    };
+    if signed.scores_digest() != Some(&scores.digest) || trees != scores.trees {
         return Finding::fails(format!("{path}: its {lines} are not the {} that were signed", trees.leaves));
     }
-    match trees.dataset == scores.trees.dataset {
-        true => Finding::holds(format!("{path}: its {lines} are those that were signed, with the roots of both trees")),
-        false => Finding::fails(format!("{path}: the samples that its lines name are not those that were signed")),
-    }
+    Finding::holds(format!("{path}: its {lines} are those that were signed, with the roots of both trees"))
 }

@@ -15,7 +15,8 @@ pub fn findings(file: &ReportFile, plan_file: Option<&Path>) -> Result<Vec<Findi
     let cited = (file.is_audit() && file.report["plan"]["planned"] == true)
         .then(|| CitedPlan::deserialize(cited_fields(file)).context("`plan` of the report"));
     let Some(cited) = cited.transpose()? else {
-        return Ok(vec![Finding::not_checked("the report cites no plan")]);
+        let detail = "the report cites no plan";
+        return Ok(vec![if plan_file.is_some() { Finding::fails(detail) } else { Finding::not_checked(detail) }]);
     };
     let request = provenance(file)?.audit_request(None);
     let digest = file.provenance("dataset_digest").unwrap_or_default().to_owned();
@@ -24,7 +25,8 @@ pub fn findings(file: &ReportFile, plan_file: Option<&Path>) -> Result<Vec<Findi
         true => Finding::holds(format!("the request and the dataset are those of the plan {}", cited.id)),
         false => Finding::fails(format!("the request and the dataset are not those of the plan {}", cited.id)),
     }];
-    let times = [Some(cited.created.as_str()), file.run.started_at.as_deref()];
+    let run = file.run();
+    let times = [Some(cited.created.as_str()), run.started_at.as_deref()];
     let [created, started] = times.map(|time| time.and_then(|time| OffsetDateTime::parse(time, &Rfc3339).ok()));
     findings.push(match created.zip(started) {
         Some((created, started)) if created <= started => {

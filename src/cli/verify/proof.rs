@@ -2,6 +2,7 @@
 
 use super::report_file::ReportFile;
 use super::step::Finding;
+use super::unique_keys::check_unique_keys;
 use anyhow::Result;
 use attestation::{Hash, LeafOpening, SampleTrees, leaf_hash, root_of_path};
 use serde::{Deserialize, Serialize};
@@ -53,13 +54,26 @@ impl SampleProof {
             )),
         }];
         if let Some(ScoreProof { line, path }) = &self.scores {
-            findings.push(match root(leaf_hash(line.as_bytes()), index, trees, path) == Some(trees.scores) {
-                true => Finding::holds(format!("its scores are line {} of those that were signed", index + 1)),
-                false => Finding::fails(format!("its scores are not line {} of those that were signed", index + 1)),
-            });
+            check_unique_keys(line)?;
+            let ProvedLine { index: place, opening: opened } = serde_json::from_str(line)?;
+            let is_line = place == index && opened == opening;
+            findings.push(
+                match is_line && root(leaf_hash(line.as_bytes()), index, trees, path) == Some(trees.scores) {
+                    true => Finding::holds(format!("its scores are line {} of those that were signed", index + 1)),
+                    false => Finding::fails(format!("its scores are not line {} of those that were signed", index + 1)),
+                },
+            );
         }
         Ok(findings)
     }
+}
+
+/// The fields of a line that tie it to its sample.
+#[derive(Deserialize)]
+struct ProvedLine {
+    index: usize,
+    #[serde(flatten)]
+    opening: LeafOpening,
 }
 
 fn root(leaf: Hash, index: usize, trees: SampleTrees, path: &[String]) -> Option<Hash> {

@@ -3,13 +3,14 @@
 use super::report_file::ReportFile;
 use super::step::Finding;
 use crate::audits::{
-    self, AuditMetrics, AuditRequest, AuditResults, EvidenceRequest, Provenance, ScoreLine, is_of_text_alone,
+    self, AuditMetrics, AuditRequest, AuditResults, EvidenceRequest, OtherModel, Provenance, ScoreLine,
+    is_of_text_alone,
 };
 use crate::datasets::{Sample, SampleBlocks};
 use crate::scorer::Scorer;
 use crate::wire::number_of;
 use anyhow::Result;
-use indexmap::IndexMap;
+use lm::models::precision::NumericPath;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,8 +24,14 @@ const RELATIVE: f64 = 1e-3;
 pub struct ChosenSamples {
     samples: Vec<Sample>,
     indexes: Vec<usize>,
-    claimed: Vec<[IndexMap<Arc<str>, f64>; 2]>,
-    methods: usize,
+    claimed: Vec<ScoreLine>,
+}
+
+/// Number of samples to score again, and a text that the choice depends on.
+#[derive(Clone, Copy)]
+pub struct SampleChoice<'a> {
+    pub count: usize,
+    pub seed: &'a str,
 }
 
 /// The models that score them, by their ids here.
@@ -35,31 +42,29 @@ pub struct LocalModels {
 }
 
 impl ChosenSamples {
-    /// Chooses samples: those whose place, hashed with the report, comes first. Whoever wrote the report could not choose them.
-    pub fn choose(file: &ReportFile, samples: &[Sample], lines: &[ScoreLine], count: usize) -> Self {
+    /// Chooses samples: those whose place, hashed with the report and the seed, comes first.
+    pub fn choose(
+        file: &ReportFile,
+        samples: &[Sample],
+        lines: &[ScoreLine],
+        SampleChoice { count, seed }: SampleChoice,
+    ) -> Self {
         let mut indexes: Vec<usize> = (0..samples.len().min(lines.len())).collect();
+        let seeded = Sha256::new_with_prefix(file.digest).chain_update(seed);
         indexes.sort_by_cached_key(|index| {
-            let hash = Sha256::new_with_prefix(file.digest).chain_update((*index as u64).to_be_bytes()).finalize();
-            <[u8; 32]>::from(hash)
+            <[u8; 32]>::from(seeded.clone().chain_update((*index as u64).to_be_bytes()).finalize())
         });
         indexes.truncate(count);
         indexes.sort_unstable();
-        let claimed = |index: &usize| [lines[*index].scores.clone(), lines[*index].control_scores.clone()];
         Self {
             samples: indexes.iter().map(|index| samples[*index].clone()).collect(),
-            claimed: indexes.iter().map(claimed).collect(),
+            claimed: indexes.iter().map(|index| lines[*index].clone()).collect(),
             indexes,
-            methods: 0,
         }
     }
 
     /// Scores the samples and compares the scores.
-    pub async fn findings(
-        mut self,
-        provenance: &Provenance,
-        scorer: &Scorer,
-        models: LocalModels,
-    ) -> Result<Vec<Finding>> {
+    pub async fn findings(self, provenance: &Provenance, scorer: &Scorer, models: LocalModels) -> Result<Vec<Finding>> {
         let request = provenance.audit_request(None);
         let (methods, others): (Vec<_>, Vec<_>) =
             request.methods.into_iter().partition(|method| is_of_text_alone(&method.method));
@@ -70,7 +75,6 @@ impl ChosenSamples {
                 others.join(", ")
             ))
         });
-        self.methods = methods.len();
         let again = AuditRequest {
             model: models.model,
             methods,
@@ -78,13 +82,17 @@ impl ChosenSamples {
             metrics: AuditMetrics { bootstrap: None, ..AuditMetrics::default() },
             evidence: EvidenceRequest { control: models.control, ..EvidenceRequest::default() },
         };
-        let samples = SampleBlocks::Memory(std::mem::take(&mut self.samples).into());
+        let samples = SampleBlocks::Memory(self.samples.clone().into());
         let outcome = audits::run(Arc::new(again), &samples, None, scorer, |_| {}).await;
         let compared = match outcome {
-            Ok(outcome) => match other_models(provenance, &outcome.results) {
-                differing if differing.is_empty() => self.compare(provenance, &outcome.results),
-                differing => Finding::without(&differing, ""),
-            },
+            Ok(outcome) => {
+                let differing = differing_models(provenance, &outcome.results);
+                if differing.is_empty() {
+                    self.compare(provenance, &outcome.results)
+                } else {
+                    Finding::fails(differing.join("; "))
+                }
+            }
             Err(error) => Finding::not_checked(format!("the samples could not be scored: {error}")),
         };
         Ok([Some(compared), of_others].into_iter().flatten().collect())
@@ -92,35 +100,29 @@ impl ChosenSamples {
 
     fn compare(&self, provenance: &Provenance, results: &AuditResults) -> Finding {
         let same_numerics = is_same_numerics(&provenance.numerics, &results.numerics);
-        let absolute = rounding(provenance, results);
-        let (mut largest, mut differing) = (0.0_f64, Vec::new());
-        for ((index, [target, control]), row) in self.indexes.iter().zip(&self.claimed).zip(&results.rows) {
-            for (place, column) in results.listed() {
-                let label = &column.method.label;
-                let pairs = [("", target, &row.scores), (" under the control", control, &row.control)];
-                for (model, claimed, computed) in pairs {
-                    let (claimed, computed) = (claimed.get(label).copied(), computed.get(place).copied().flatten());
-                    let difference = match (claimed, computed) {
-                        (None, None) => continue,
-                        (Some(claimed), Some(computed)) => (claimed - computed).abs(),
-                        _ => f64::INFINITY,
-                    };
-                    let allowed = absolute + RELATIVE * claimed.unwrap_or_default().abs();
-                    if difference > if same_numerics { 0.0 } else { allowed } {
-                        let number =
-                            |score: Option<f64>| score.map_or("no score".to_owned(), |score| score.to_string());
-                        let (claimed, computed) = (number(claimed), number(computed));
-                        differing.push(format!("sample {index}, `{label}`{model}: {claimed}, scored again {computed}"));
-                    } else {
-                        largest = largest.max(difference);
-                    }
-                }
-            }
+        let absolute = match rounding(provenance, results) {
+            Ok(absolute) => absolute,
+            Err(fault) => return Finding::fails(fault),
+        };
+        let (mut largest, mut compared, mut differing) = (0.0_f64, 0, Vec::new());
+        for ((index, claimed), row) in self.indexes.iter().zip(&self.claimed).zip(&results.rows) {
+            let is_close = |claimed: f64, computed: f64| {
+                let difference = (claimed - computed).abs();
+                let is_close = difference <= if same_numerics { 0.0 } else { absolute + RELATIVE * claimed.abs() };
+                largest = if is_close { largest.max(difference) } else { largest };
+                is_close
+            };
+            let again = ScoreLine::new(*index, row, results);
+            let differences = claimed.differences(&again, &mut compared, is_close);
+            differing.extend(differences.into_iter().map(|difference| format!("sample {index}, {difference}")));
+        }
+        if compared == 0 {
+            return Finding::not_checked("no score can be computed of a sample alone");
         }
         let scored = format!(
-            "{} by {}, chosen by the report's hash, scored again",
-            number_of(self.indexes.len(), "sample"),
-            number_of(self.methods, "method")
+            "{} of {}, chosen by the report's hash, scored again",
+            number_of(compared, "score"),
+            number_of(self.indexes.len(), "sample")
         );
         Finding::without(
             &differing,
@@ -135,16 +137,41 @@ impl ChosenSamples {
     }
 }
 
-/// Models that are not those of the report, in words.
-fn other_models(provenance: &Provenance, results: &AuditResults) -> Vec<String> {
-    let control = provenance.control.as_ref().zip(results.control.as_ref());
-    let models = [
-        Some(("model", &provenance.model_digest, &results.model.digest)),
-        Some(("tokenizer", &provenance.tokenizer_digest, &results.model.tokenizer_digest)),
-        control.map(|(control, here)| ("control", &control.model_digest, &here.digest)),
-    ];
-    let differing = models.into_iter().flatten().filter(|(_, claimed, here)| claimed != here);
-    differing.map(|(part, claimed, here)| format!("the {part} is {here}, and the report's {claimed}")).collect()
+/// The models, tokenizers and adapters that are not those of the report, in words.
+fn differing_models(provenance: &Provenance, results: &AuditResults) -> Vec<String> {
+    let claimed = OtherModel::from(&provenance.model_info());
+    let asked = [("model", claimed, Some(OtherModel::from(&results.model)))];
+    let control = provenance
+        .control
+        .iter()
+        .map(|control| ("control", control.clone(), results.control.as_ref().map(OtherModel::from)));
+    let others = provenance.other_models.iter().map(|other| {
+        // Named by the methods, so the ids are the same.
+        let here = results.other_models.iter().find(|here| here.id == other.model);
+        ("other model", other.clone(), here.map(OtherModel::from))
+    });
+    let mut differing = Vec::new();
+    for (part, claimed, here) in asked.into_iter().chain(control).chain(others) {
+        let Some(here) = here else {
+            // It serves none of the methods that score a sample alone.
+            continue;
+        };
+        let digests = |model: &OtherModel| {
+            [
+                model.model_digest.clone(),
+                model.tokenizer_digest.clone(),
+                model.adapter_digest.clone().unwrap_or_default(),
+            ]
+        };
+        for ((name, claimed), here) in
+            ["weights", "tokenizer", "adapter"].iter().zip(digests(&claimed)).zip(digests(&here))
+        {
+            if claimed != here {
+                differing.push(format!("the {name} of the {part} are {here:?} here, and {claimed:?} in the report"));
+            }
+        }
+    }
+    differing
 }
 
 /// True if everything that the bits of these scores depend on is as it was; the report may name models that took no part here.
@@ -153,8 +180,16 @@ fn is_same_numerics(claimed: &str, here: &str) -> bool {
     here.split("; ").all(|part| claimed.contains(part))
 }
 
-/// The largest difference of a score near 0 that rounding explains: with half types that of a log-probability.
-fn rounding(provenance: &Provenance, results: &AuditResults) -> f64 {
-    let halves = [provenance.rounding.as_ref(), results.model.rounding.as_ref()];
-    halves.into_iter().flatten().map(|rounding| rounding.log_probability).fold(ABSOLUTE, f64::max)
+/// The largest difference of a score near 0 that rounding explains: with half types that of a log-probability, by what this program
+/// knows of the path that the report names.
+///
+/// # Errors
+/// If the report claims another rounding of its path.
+fn rounding(provenance: &Provenance, results: &AuditResults) -> Result<f64, String> {
+    let known = provenance.rounding.and_then(|claimed| claimed.path).and_then(NumericPath::rounding);
+    if provenance.rounding != known {
+        return Err("`rounding` of the report is not that of any numeric path".to_owned());
+    }
+    let halves = [known, results.model.rounding];
+    Ok(halves.into_iter().flatten().map(|rounding| rounding.log_probability).fold(ABSOLUTE, f64::max))
 }

@@ -1,5 +1,6 @@
 //! Scores as a file of NDJSON: the lines, and the trees over them.
 
+use super::unique_keys::check_unique_keys;
 use crate::audits::ScoreLine;
 use anyhow::{Context, Result, ensure};
 use attestation::{Hash, LeafOpening, SampleTrees, TreeBuilder, leaf_hash};
@@ -23,6 +24,7 @@ impl ScoreFile {
     pub fn read(file: &Path) -> Result<Self> {
         let (mut trees, mut lines) = (TreeBuilder::default(), Vec::new());
         for_each_line(file, |_, text| {
+            check_unique_keys(text)?;
             let opening: LeafOpening = serde_json::from_str(text)?;
             trees.add(text.as_bytes(), &opening);
             lines.push(serde_json::from_str(text)?);

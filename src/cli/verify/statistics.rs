@@ -10,12 +10,14 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use std::iter;
 
-/// Largest difference of a recomputed number, relative to it if it is above 1: the last bits of logarithms and exponentials differ
-/// between libraries, and sums of thousands keep twelve digits.
-const TOLERANCE: f64 = 1e-9;
+/// Largest difference of a recomputed number, relative to it: the last bits of logarithms and exponentials differ between libraries,
+/// and sums of thousands keep twelve digits.
+const RELATIVE: f64 = 1e-9;
+/// Largest difference of numbers near 0, which are differences of numbers near 1.
+const ABSOLUTE: f64 = 1e-15;
 
 /// Parts of a report that the scores do not determine, and what it takes to recompute them.
-const OTHER_PARTS: [(&str, &str); 17] = [
+const OTHER_PARTS: [(&str, &str); 24] = [
     ("/position_profile", TOKENS),
     ("/positions_left_out", TOKENS),
     ("/prior_test", TOKENS),
@@ -27,6 +29,13 @@ const OTHER_PARTS: [(&str, &str); 17] = [
     ("/verdict/comparability/measures", TEXTS),
     ("/splits", "the tuning itself"),
     ("/usage", "the caches of the run"),
+    ("/plan/earlier_audits", "the store of the service"),
+    ("/provenance/program_version", RUN),
+    ("/provenance/numerics", RUN),
+    ("/provenance/device", RUN),
+    ("/provenance/dtype", RUN),
+    ("/provenance/commit", RUN),
+    ("/provenance/calibration_digest", KNOWN),
     ("/decisions", KNOWN),
     ("/works", KNOWN),
     ("/shared_text", KNOWN),
@@ -35,12 +44,10 @@ const OTHER_PARTS: [(&str, &str); 17] = [
     ("/verdict", KNOWN),
 ];
 
+const RUN: &str = "the run itself";
 const TOKENS: &str = "the statistics of every token";
 const TEXTS: &str = "the texts: give --dataset";
 const KNOWN: &str = "the known non-members: give --known and --known-dataset";
-
-/// Parts that the other steps check.
-const OTHER_STEPS: [&str; 2] = ["/provenance", "/plan"];
 
 /// Inputs of the recomputation beside the scores.
 struct Given {
@@ -68,26 +75,20 @@ pub async fn findings(
     let given = Given {
         texts: has_texts,
         calibrated: file.report["provenance"]["request"]["calibration"].is_string() && !has_known,
-        labelled: file.report["samples"]["members"] != 0 || file.report["samples"]["non_members"] != 0,
+        labelled: report.samples.members + report.samples.non_members > 0,
     };
     let mut comparison = ReportComparison { given, equal: 0, differing: line_faults, unchecked: IndexMap::new() };
-    comparison.compare("", &without_repetition(&file.report), &without_repetition(&recomputed));
+    comparison.compare("", &file.report, &recomputed);
+    comparison.name_known_parts();
     let ReportComparison { equal, differing, unchecked, .. } = comparison;
     let source = if has_texts { "the scores and the texts" } else { "the scores" };
-    let holding = format!("{} recomputed from {source} say the same", number_of(equal, "value"));
+    let holding = format!("{} match those recomputed from {source}", number_of(equal, "value"));
     let unchecked = unchecked
         .into_iter()
         .map(|(source, parts)| Finding::not_checked(format!("{} (from {source})", parts.join(", "))));
-    Ok(iter::once(Finding::without(&differing, holding)).chain(unchecked).collect())
-}
-
-/// The report without the warning about passes that ran twice, which says something about the run.
-fn without_repetition(report: &Value) -> Value {
-    let mut report = report.clone();
-    if let Some(warnings) = report["warnings"].as_array_mut() {
-        warnings.retain(|warning| warning["code"] != "repeated_passes");
-    }
-    report
+    let lines = "alpha_used, windows, thresholds and other columns of the lines (from the run itself)";
+    let findings = iter::once(Finding::without(&differing, holding)).chain(unchecked);
+    Ok(findings.chain([Finding::not_checked(lines)]).collect())
 }
 
 struct ReportComparison {
@@ -103,16 +104,9 @@ struct ReportComparison {
 impl ReportComparison {
     /// Compares two values at a pointer; null for what is not there.
     fn compare(&mut self, pointer: &str, claimed: &Value, recomputed: &Value) {
-        if OTHER_STEPS.contains(&pointer) {
-            return;
-        }
-        if let Some(source) = self.source_not_given(pointer, claimed) {
+        if let Some(source) = self.source_not_given(pointer) {
             if !claimed.is_null() && claimed.as_array().is_none_or(|list| !list.is_empty()) {
-                let parts = self.unchecked.entry(source).or_default();
-                let part = wildcard(pointer);
-                if !parts.contains(&part) {
-                    parts.push(part);
-                }
+                self.name(source, wildcard(pointer));
             }
             return;
         }
@@ -129,18 +123,33 @@ impl ReportComparison {
                     self.compare(&format!("{pointer}/{place}"), one, other);
                 }
             }
-            _ if is_equal(claimed, recomputed) => self.equal += 1,
+            // The request and the digests are what the recomputation begins with.
+            _ if is_equal(claimed, recomputed) => self.equal += usize::from(!pointer.starts_with("/provenance")),
             _ => self.differing.push(format!("{pointer} is {}, recomputed {}", short(claimed), short(recomputed))),
         }
     }
 
-    /// The source of the part at this pointer, if it is not given.
-    fn source_not_given(&self, pointer: &str, claimed: &Value) -> Option<&'static str> {
-        let Given { texts, calibrated, labelled } = self.given;
-        let code = claimed["code"].as_str().unwrap_or_default();
-        if pointer.starts_with("/warnings/") && calibrated && code.starts_with("calibration_") {
-            return Some(KNOWN);
+    /// Notes that a part is not checked.
+    fn name(&mut self, source: &'static str, part: String) {
+        let parts = self.unchecked.entry(source).or_default();
+        if !parts.contains(&part) {
+            parts.push(part);
         }
+    }
+
+    /// Notes every part that takes the known non-members, if these are not given: one that was removed is not missed.
+    fn name_known_parts(&mut self) {
+        let Given { calibrated, labelled, .. } = self.given;
+        let parts =
+            OTHER_PARTS.into_iter().filter(|(part, source)| *source == KNOWN && !(labelled && *part == "/verdict"));
+        for (part, source) in parts.filter(|_| calibrated) {
+            self.name(source, part.to_owned());
+        }
+    }
+
+    /// The source of the part at this pointer, if it is not given.
+    fn source_not_given(&self, pointer: &str) -> Option<&'static str> {
+        let Given { texts, calibrated, labelled } = self.given;
         if pointer == "/warnings" && calibrated {
             // Warnings about the calibration come between others, and only its scores say which.
             return Some(KNOWN);
@@ -162,11 +171,12 @@ fn wildcard(pointer: &str) -> String {
     pointer.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// True if two values say the same; numbers may differ in their last digits.
+/// True if two values say the same; numbers with a fraction may differ in their last digits.
 fn is_equal(claimed: &Value, recomputed: &Value) -> bool {
     match (claimed.as_f64(), recomputed.as_f64()) {
-        (Some(claimed), Some(recomputed)) => {
-            (claimed - recomputed).abs() <= TOLERANCE * claimed.abs().max(recomputed.abs()).max(1.0)
+        (Some(one), Some(other)) if claimed.is_f64() || recomputed.is_f64() => {
+            let difference = (one - other).abs();
+            difference <= RELATIVE * one.abs().max(other.abs()) || difference <= ABSOLUTE
         }
         _ => claimed == recomputed,
     }

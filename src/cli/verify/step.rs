@@ -1,5 +1,6 @@
 //! Outcome of a verification: findings of each step.
 
+use crate::cli::report_format::readable;
 use serde::Serialize;
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -96,7 +97,7 @@ pub fn table(steps: &[VerificationStep], width: Option<usize>) -> String {
             let options = width.map_or(textwrap::Options::new(usize::MAX), textwrap::Options::new);
             let indent = " ".repeat(INDENT);
             let options = options.initial_indent(&head).subsequent_indent(&indent).break_words(false);
-            let _ = writeln!(lines, "{}", textwrap::fill(detail, options));
+            let _ = writeln!(lines, "{}", textwrap::fill(&readable(detail), options));
         }
     }
     lines

@@ -107,14 +107,20 @@ pub struct Rounding {
 /// allowed; so it is of the kernels of a GPU, which round less. The kernels of the CPU round only at products, and differ by up
 /// to 0.18 and 0.005: again, twice that is allowed.
 pub fn rounding(form: Form, dtype: DType) -> Option<Rounding> {
-    let path = path(form, dtype);
-    let (log_probability, mean_log_probability, auroc) = match path {
-        NumericPath::F32 | NumericPath::F32Packed | NumericPath::F32Tiles | NumericPath::F32Gpu => return None,
-        NumericPath::Bf16Packed | NumericPath::Bf16Tiles => (0.36, 0.01, 0.003),
-        NumericPath::Bf16 | NumericPath::Bf16Gpu => (0.5, 0.018, 0.003),
-        NumericPath::F16 | NumericPath::F16Gpu => (0.09, 0.018, 0.003),
-    };
-    Some(Rounding { path: Some(path), log_probability, mean_log_probability, auroc })
+    path(form, dtype).rounding()
+}
+
+impl NumericPath {
+    /// The effect of rounding on this path; `None` where nothing is rounded but sums in f32.
+    pub fn rounding(self) -> Option<Rounding> {
+        let (log_probability, mean_log_probability, auroc) = match self {
+            Self::F32 | Self::F32Packed | Self::F32Tiles | Self::F32Gpu => return None,
+            Self::Bf16Packed | Self::Bf16Tiles => (0.36, 0.01, 0.003),
+            Self::Bf16 | Self::Bf16Gpu => (0.5, 0.018, 0.003),
+            Self::F16 | Self::F16Gpu => (0.09, 0.018, 0.003),
+        };
+        Some(Rounding { path: Some(self), log_probability, mean_log_probability, auroc })
+    }
 }
 
 /// The numeric path of a form in a type. Packed products have the same bits on all instruction sets without tiles, and on
