@@ -1,4 +1,4 @@
-"""Client of pdr-audit, which tells whether a text was in a language model's pre-training data."""
+"""Client of pdr-audit, a service that scores texts by membership-inference methods and audits models."""
 
 from ._read import read
 from .async_client import AsyncClient
