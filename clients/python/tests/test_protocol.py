@@ -1,4 +1,4 @@
-"""What a service does only now and then, over a transport that plays it."""
+"""Rare answers of a service, over a transport that plays it."""
 
 import asyncio
 import itertools

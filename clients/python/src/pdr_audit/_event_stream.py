@@ -18,10 +18,10 @@ PAUSE = 1.0
 
 @dataclass
 class EventStream:
-    """What is known of the events of one job, over as many connections as it takes."""
+    """The events of one job, over as many connections as it takes."""
 
     job: JobOrId
-    #: How many connections in a row may bring nothing.
+    #: The number of connections in a row that may bring nothing.
     retries: int
     ended: bool = False
     _last_id: int | None = None

@@ -1,4 +1,4 @@
-"""What both clients share: requests as plain values, and how answers are read. Nothing here does I/O."""
+"""Requests as plain values, and the reading of answers, for both clients. Nothing here does I/O."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ class Call:
         )
 
     def tries_left(self, retries: int) -> int:
-        """How often it may be sent again where ``retries`` are allowed."""
+        """The number of times it may be sent again where ``retries`` are allowed."""
         return retries if self.upload is None or self.upload.is_repeatable else 0
 
     @property
     def is_idempotent(self) -> bool:
-        """Whether the service does nothing twice where the request comes twice."""
+        """True if the service does nothing twice where the request comes twice."""
         # Datasets and plans are the same however often they come.
         is_named_by_content = self.upload is not None or self.path == PLANS
         return self.method == "GET" or IDEMPOTENCY_KEY in self.headers or is_named_by_content
@@ -262,7 +262,7 @@ def kind_of(job: JobOrId) -> type[Job]:
 
 
 def one(job: JobOrId, method: str = "GET", action: str = "", kind: type[Job] | None = None) -> Call:
-    """What is asked of one job; ``kind`` is that of an id."""
+    """A request about one job; ``kind`` is that of an id."""
     route = (kind or kind_of(job)).route
     return Call(method, f"{route}/{_quoted(job)}{action}")
 

@@ -106,7 +106,7 @@ class Upload:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether it can be read more than once."""
+        """True if it can be read more than once."""
         return not isinstance(self.source, (Iterator, AsyncIterator))
 
     def media_type(self) -> str:

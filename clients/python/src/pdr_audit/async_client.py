@@ -312,7 +312,7 @@ class AsyncClient:
         raise AssertionError("pauses have no end")
 
     async def events(self, job: JobOrId) -> AsyncIterator[JobEvent]:
-        """What happens to a job, as it happens, until it has ended; a plain id is taken as that of an audit.
+        """Follows a job until it has ended, and yields its events; a plain id is taken as that of an audit.
 
         Where the connection breaks off, the stream goes on with what was not seen; it raises Unreachable where
         ``retries`` more connections in a row bring nothing.
@@ -375,7 +375,7 @@ class AsyncClient:
         return protocol.read_report(await self._send(protocol.report(job, format)), format)
 
     async def compare(self, a: AuditOrId, b: AuditOrId) -> Comparison:
-        """How audit b differs from audit a on the samples that both have."""
+        """Compares audit b with audit a on the samples that both have."""
         return Comparison(await self._ask(protocol.compare(a, b)))
 
     @overload

@@ -21,16 +21,16 @@ class Audit(Job):
 
     @property
     def methods(self) -> list[MethodReport]:
-        """What was found of each method; empty until the audit has succeeded."""
+        """The results of each method; empty until the audit has succeeded."""
         return cast("list[MethodReport]", self.results["methods"]) if self.results else []
 
     @property
     def warnings(self) -> list[str]:
-        """What to mind when the numbers are read."""
+        """The warnings of the report, in words."""
         return [warning["detail"] for warning in self.results["warnings"]] if self.results else []
 
     def __getitem__(self, label: str) -> MethodReport:
-        """What was found of the method of this label."""
+        """The results of the method of this label."""
         for method in self.methods:
             if method["label"] == label:
                 return method

@@ -1,4 +1,4 @@
-"""How two audits differ."""
+"""The difference between two audits."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 class Comparison:
-    """How audit ``b`` differs from audit ``a`` on the samples that both have."""
+    """The difference of audit ``b`` from audit ``a`` on the samples that both have."""
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
         #: The answer as the service gave it.
         self.answer = answer
-        #: What was found of each method that both audits have.
+        #: The differences of each method that both audits have.
         self.methods = cast("list[MethodDifference]", answer["methods"])
 
     def __getitem__(self, label: str) -> MethodDifference:
-        """What was found of the method of this label."""
+        """The differences of the method of this label."""
         for method in self.methods:
             if method["label"] == label:
                 return method

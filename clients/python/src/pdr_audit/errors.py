@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions made of the service's ``application/problem+json``."""
+"""Exceptions of this package; refusals of the service are made of its ``application/problem+json``."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ProblemError(PdrAuditError):
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         self.status = status
         self.problem = problem
-        #: What is wrong in this case.
+        #: The fault in this case.
         self.detail = str(problem.get("detail") or problem.get("title") or f"HTTP status {status}")
         #: Each fault of an invalid request.
         self.errors = cast("list[PointedFault]", problem.get("errors") or [])

@@ -1,4 +1,4 @@
-"""What happens to a job."""
+"""Events of jobs."""
 
 from __future__ import annotations
 

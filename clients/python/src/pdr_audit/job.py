@@ -26,9 +26,9 @@ class Job:
         self.id = cast(str, answer["id"])
         self.status = cast("Status", answer["status"])
         self.progress = cast(Progress, answer["progress"])
-        #: Why it failed, as a problem.
+        #: The problem that made it fail; None where it did not.
         self.error = cast("Mapping[str, Any] | None", answer.get("error"))
-        #: What it found; None until it has succeeded, and in lists. A calibration's sizes are in ``answer["methods"]``.
+        #: The report; None until it has succeeded, and in lists. A calibration's sizes are in ``answer["methods"]``.
         self.results = cast("Mapping[str, Any] | None", answer.get("results"))
         #: The file or folder that it was read from; None for what a service answered.
         self.source: Path | None = None
@@ -40,7 +40,7 @@ class Job:
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing will change any more."""
+        """True once the status is final."""
         return self.status in FINAL
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ class Test(Job):
 
 
 class Memorization(Job):
-    """How much of texts a model completes word by word."""
+    """The share of texts that a model completes word by word."""
 
     route = "/v1/memorization"
     listed = "memorizations"

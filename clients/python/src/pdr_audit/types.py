@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 #: The name of a method, or an object with its parameters, such as
 #: ``{"name": "min_k", "k": 0.2, "pdr": {"decay": "linear", "alpha": 1.0}}``.
 Method: TypeAlias = str | Mapping[str, Any]
-#: What to do with a text that is longer than the model's context.
+#: The treatment of a text that is longer than the model's context.
 Overflow: TypeAlias = Literal["error", "truncate", "window"]
 #: Settings of the cut into passages: the most words of a passage, or an object.
 CutSettings: TypeAlias = "int | Cut"
@@ -74,7 +74,7 @@ class _TestKind(TypedDict):
 
 
 class ComparedTexts(_TestKind, total=False):
-    """What a test compares; its kind says which fields there are."""
+    """The texts that a test compares; its kind says which fields there are."""
 
     #: Of ``dataset``: texts that may have been trained on, and texts of the same source that were not.
     suspects: list[str | ComparedText]
@@ -111,7 +111,7 @@ class Sample(_SampleText, total=False):
     #: Texts of one document count once for standard errors and p-values.
     document: str | int
     neighbors: list[str]
-    #: What comes back with the scores.
+    #: Other columns, which come back with the scores.
     columns: dict[str, Any]
 
 
@@ -127,7 +127,7 @@ class PositionProfile(TypedDict, total=False):
 
 
 class Metrics(TypedDict, total=False):
-    """Which statistics an audit reports."""
+    """The statistics that an audit reports."""
 
     fpr_targets: list[float]
     roc: bool
@@ -153,7 +153,7 @@ class Decisions(TypedDict, total=False):
 
 
 class Evidence(TypedDict, total=False):
-    """What the verdict of an audit rests on."""
+    """The basis of the verdict of an audit."""
 
     #: Label or name of the method that the verdict is about.
     primary: str
@@ -183,7 +183,7 @@ Continuation = TypedDict(
 
 
 class Optimizer(TypedDict, total=False):
-    """How an adapter is tuned."""
+    """Settings of the tuning of an adapter."""
 
     learning_rate: float
     warmup_steps: int
@@ -203,7 +203,7 @@ class _TextError(TypedDict):
 
 
 class TextError(_TextError, total=False):
-    """Why a text, or one of its methods, has no score."""
+    """The reason for which a text, or one of its methods, has no score."""
 
     label: str
 
@@ -277,7 +277,7 @@ class _MethodReport(TypedDict):
 
 
 class MethodReport(_MethodReport, total=False):
-    """What an audit found of one method; without labels there is no AUROC."""
+    """The results of one method in an audit; without labels there is no AUROC."""
 
     auroc: float | None
     auroc_standard_error: float | None
@@ -293,7 +293,7 @@ class _MethodDifference(TypedDict):
 
 
 class MethodDifference(_MethodDifference, total=False):
-    """What a comparison of two audits found of one method."""
+    """The differences of one method between two audits."""
 
     auroc_a: float
     auroc_b: float
