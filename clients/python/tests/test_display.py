@@ -191,7 +191,8 @@ def test_other_results_are_tables() -> None:
     steps = [{"step": step, "loss": loss} for step, loss in ((1, 2.5), (2, 1.25))]
     finetune = succeeded(Finetune, {"adapter": EVIL, "steps": steps})
     difference = {"label": EVIL, "scored": 9, "auroc_a": 0.5, "auroc_b": 0.75, "delta": 0.25, "interval": [0.1, 0.4]}
-    compared = Comparison({"a": {"id": EVIL}, "b": {"id": "b"}, "methods": [difference], "samples": {"paired": 9}})
+    pair = {"a": {"id": EVIL}, "b": {"id": "b"}, "samples": {"paired": 9}}
+    compared = Comparison({**pair, "methods": [difference]})
     shown: list[tuple[Job | Comparison, list[str]]] = [
         (calibration, ["20", "0.0476"]),
         (test, [VERDICT["sentence"], "3", f"none {EVIL}"]),
@@ -204,6 +205,22 @@ def test_other_results_are_tables() -> None:
         assert "script" not in {tag for tag, _ in page.elements}
         assert all(text in page.text for text in [EVIL, *texts])
     assert memorization.sentence == summary["reading"] and calibration.sentence is None
+
+
+def test_a_comparison_names_the_level_of_its_intervals_and_that_nothing_is_adjusted(
+    client: Client, samples: list[Sample]
+) -> None:
+    audits = [client.wait(client.audit(samples, methods=["loss"], model=model)) for model in ("demo", "demo-reference")]
+    compared = client.compare(*audits)
+    assert compared["loss"]["interval"] and compared["loss"]["p_value"]
+    shown = Page(compared._repr_html_()).text
+    assert "95 % interval" in shown and "p-value (not adjusted)" in shown
+    assert "not adjusted for the number of methods" in shown
+    unlabelled = {**compared.answer, "methods": [{"label": "loss", "scored": 40, "mean_difference": 0.5}]}
+    shown = Page(Comparison(unlabelled)._repr_html_()).text
+    assert "0.500" in shown and "adjusted" not in shown and "interval" not in shown
+    at_another = {**compared.answer, "bootstrap": {"confidence": 0.9}}
+    assert "90 % interval" in Page(Comparison(at_another)._repr_html_()).text
 
 
 def test_a_report_that_is_refused_is_a_problem() -> None:

@@ -29,6 +29,11 @@ def interval(value: object) -> str:
     return f"{number(value[0])} to {number(value[1])}"
 
 
+def level(confidence: object) -> str:
+    """A level of confidence before the name of an interval; nothing where it is unknown."""
+    return f"{confidence * 100:g} % " if isinstance(confidence, (int, float)) else ""
+
+
 def path(value: Any, *names: str) -> Any:
     """The value at this place of nested objects; None where there is nothing."""
     for name in names:

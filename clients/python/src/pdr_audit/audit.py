@@ -51,8 +51,8 @@ class Audit(Job):
 
     def _table(self) -> str:
         confidence = _html.path(self.results, "provenance", "request", "metrics", "bootstrap", "confidence")
-        level = f"{confidence * 100:g} % " if isinstance(confidence, (int, float)) else ""
-        found = ["method", "scored", "AUROC", "s.e.", f"{level}bootstrap interval", "adjusted p"]
+        interval = f"{_html.level(confidence)}bootstrap interval"
+        found = ["method", "scored", "AUROC", "s.e.", interval, "adjusted p"]
         beside = ["AUROC of the control", "difference", "adjusted p of the difference"]
         return _html.table(found + beside, [_cells(method) for method in self.methods])
 

@@ -53,15 +53,20 @@ class Comparison:
             ]
             for method in self.methods
         ]
-        headers = [
-            "method",
-            "scored",
-            "AUROC of a",
-            "AUROC of b",
-            "difference",
-            "interval",
-            "p-value",
-            "mean difference",
-        ]
+        interval = f"{_html.level(_html.path(self.answer, 'bootstrap', 'confidence'))}interval"
+        tested = ["AUROC of a", "AUROC of b", "difference", interval, "p-value (not adjusted)"]
         a, b = (str(_html.path(self.answer, side, "id")) for side in ("a", "b"))
-        return f"<div>{_html.paragraph(f'a: {a}, b: {b}')}{_html.table(headers, rows)}</div>"
+        has_p_values = any(method.get("p_value") is not None for method in self.methods)
+        parts = [
+            _html.paragraph(f"a: {a}, b: {b}"),
+            _html.table(["method", "scored", *tested, "mean difference"], rows),
+            _html.paragraph(P_VALUES) if has_p_values else "",
+        ]
+        return f"<div>{''.join(parts)}</div>"
+
+
+#: A note on the p-values of a comparison.
+P_VALUES = (
+    "p-values: two-sided, of a difference of 0. They are not adjusted for the number of methods: of many, some are low by "
+    "chance."
+)
