@@ -60,6 +60,18 @@ def test_an_audit_is_waited_for_and_read(client: Client, samples: list[Sample]) 
         client.get_audit(audit)
 
 
+def test_scores_of_samples_have_all_that_is_known_of_them(client: Client, samples: list[Sample]) -> None:
+    parts: list[Sample] = [{**sample, "document": f"d{place % 30}"} for place, sample in enumerate(samples)]
+    evidence: Evidence = {"prior": 0.5, "control": "demo-reference"}
+    scores = client.audit_scores(client.wait(client.audit(parts, methods=["loss", "zlib"], evidence=evidence)))
+    frame = scores.to_frame()
+    found = ["loss", "zlib", "posterior", "control_score_loss", "control_score_zlib"]
+    assert list(frame.columns) == ["id", "label", "document", "scored_tokens", "truncated", *found]
+    assert list(frame["document"]) == [sample["document"] for sample in parts]
+    assert list(frame["control_score_zlib"]) == [sample["control_scores"]["zlib"] for sample in scores]
+    assert frame["posterior"].between(0, 1).all()
+
+
 def test_samples_may_be_a_frame(client: Client, samples: list[Sample]) -> None:
     frame = pandas.DataFrame(samples)
     frame["group"] = [None if index % 2 else "even" for index in range(len(frame))]
@@ -196,7 +208,13 @@ def test_a_calibration_gives_p_values(client: Client, samples: list[Sample], url
     unlabelled: list[Sample] = [{"text": sample["text"]} for sample in samples[:20]]
     evidence: Evidence = {"calibration": calibration.id, "decisions": {"fdr": 0.2}}
     audit = client.wait(client.audit(unlabelled, methods=["loss"], evidence=evidence))
-    assert all("p_values" in sample for sample in client.audit_scores(audit))
+    tested = client.audit_scores(audit)
+    frame = tested.to_frame()
+    columns = ["scored_tokens", "truncated", "loss", "p_value_loss", "p_value_adjusted", "flagged"]
+    assert list(frame.columns) == columns and len(frame) == 20
+    for name in ("p_value_adjusted", "flagged"):
+        assert list(frame[name]) == [sample.get(name) for sample in tested]
+    assert list(frame["p_value_loss"]) == [sample["p_values"]["loss"] for sample in tested]
     with pytest.raises(pdr_audit.InvalidRequest, match="member"):
         client.calibrate(samples, methods=["loss"])
 

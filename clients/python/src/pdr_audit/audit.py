@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from . import _html
@@ -94,14 +94,34 @@ class AuditScores:
         return iter(self.samples)
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a sample and one column a method; a score that could not be computed is missing. Needs pandas."""
+        """One row a sample and one column a method; a score that could not be computed is missing. Needs pandas.
+
+        Where the audit has them, columns ``p_value_`` and the label have the p-values of a method, and columns
+        ``control_score_`` and the label its scores under the control model. ``p_value_adjusted`` and ``flagged``
+        (true for a sample on the list) are by the method that decides, ``posterior`` by the primary one.
+        """
         import pandas
 
-        given = ["id", "label", "group"]
-        columns = [*given, "scored_tokens", "truncated"]
-        scored = [label for sample in self.samples for label in sample["scores"]]
+        given, found = ["id", "label", "group", "document"], ["p_value_adjusted", "flagged", "posterior"]
+        counted = ["scored_tokens", "truncated"]
         failed = [error["label"] for sample in self.samples for error in sample["errors"] if "label" in error]
-        rows = [{name: sample.get(name) for name in columns} | sample["scores"] for sample in self.samples]
+        scores = [dict(sample["scores"]) for sample in self.samples]
+        p_values = [_prefixed("p_value_", sample.get("p_values")) for sample in self.samples]
+        controls = [_prefixed("control_score_", sample.get("control_scores")) for sample in self.samples]
+        rows = [
+            {name: sample.get(name) for name in given + counted + found} | score | p_value | control
+            for sample, score, p_value, control in zip(self.samples, scores, p_values, controls, strict=True)
+        ]
+        columns = [*given, *counted, *_names(scores, failed), *_names(p_values), *found, *_names(controls)]
         index = pandas.Index([sample["index"] for sample in self.samples], name="index")
-        frame = pandas.DataFrame(rows, index=index, columns=[*columns, *dict.fromkeys(scored + failed)])
-        return frame.drop(columns=[name for name in given if frame[name].isna().all()])
+        frame = pandas.DataFrame(rows, index=index, columns=columns)
+        return frame.drop(columns=[name for name in given + found if frame[name].isna().all()])
+
+
+def _prefixed(prefix: str, values: Mapping[str, float] | None) -> dict[str, float]:
+    return {f"{prefix}{label}": value for label, value in (values or {}).items()}
+
+
+def _names(rows: Iterable[Mapping[str, float]], more: Iterable[str] = ()) -> list[str]:
+    """The names in these rows and ``more``, each once."""
+    return list(dict.fromkeys([*(name for row in rows for name in row), *more]))

@@ -253,12 +253,19 @@ class SampleScores(_SampleScores, total=False):
     id: str | int
     label: int
     group: str
+    document: str | int
     windows: int
     alpha_used: dict[str, float]
+    #: By the primary method, where the audit states a prior.
     posterior: float
+    #: Against known non-members, where the audit has a calibration.
     p_values: dict[str, float]
+    #: That of the method that decides, adjusted for the number of texts tested.
     p_value_adjusted: float
+    #: True if the text is on the list.
     flagged: bool
+    #: Under the control model, where the audit has one.
+    control_scores: dict[str, float]
     columns: dict[str, Any]
 
 
