@@ -25,18 +25,19 @@ from pdr_audit import (
     Memorization,
     ReportPage,
 )
-from pdr_audit.types import Sample
+from pdr_audit.types import Evidence, Sample
 
 EVIL = '<script>alert("1")</script>'
 
 
 class Page(HTMLParser):
-    """The elements of HTML, and its text."""
+    """The elements of HTML, its text, and the texts of its cells."""
 
     def __init__(self, content: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
+        self.cells: list[str] = []
         self.feed(content)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -44,6 +45,8 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+        if self.elements and self.elements[-1][0] in ("th", "td"):
+            self.cells.append(data)
 
 
 def succeeded(kind: type[Job], results: dict[str, Any], **answer: Any) -> Job:
@@ -166,6 +169,46 @@ def test_an_audit_shows_the_sentence_of_its_verdict_and_its_methods() -> None:
     assert "s.e." not in page.text
     planned = succeeded(Audit, {**results, "plan": {"planned": True}})
     assert "unplanned" not in planned._repr_html_()
+
+
+def test_an_audit_against_a_calibration_shows_what_it_found(client: Client, samples: list[Sample]) -> None:
+    known: list[Sample] = [{"text": sample["text"], "document": sample["id"]} for sample in samples[20:]]
+    tested: list[Sample] = [{"text": sample["text"], "document": f"book {n % 2}"} for n, sample in enumerate(samples[:9])]
+    tested.append({"text": "a", "document": "short"})
+    calibration = client.wait(client.calibrate(known, methods=["loss"]))
+    evidence: Evidence = {"calibration": calibration.id, "decisions": {"fdr": 0.5, "procedure": "bh"}}
+    _, audit = (client.wait(client.audit(tested, methods=["loss"], evidence=evidence)) for _ in range(2))
+    assert audit.results is not None
+    [method], works = audit.methods, audit.results["works"]
+    page = Page(audit._repr_html_())
+    clusters, resolution = (method["calibration"][name] for name in ("clusters", "resolution"))
+    for header in ("known clusters", "smallest possible p-value", "work", "adjusted p-value", "on the list"):
+        assert header in page.cells
+    assert page.cells[page.cells.index("loss") :][:4] == ["loss", "9", str(clusters), f"{resolution:.4f}"]
+    assert [work["document"] for work in works] == ["book 0", "book 1"]
+    for work in works:
+        numbers = [f"{work[name]:.4f}" for name in ("p_value", "p_value_adjusted")]
+        at = page.cells.index(work["document"])
+        assert page.cells[at + 1 : at + 4] == [*numbers, "yes" if work["listed"] else "no"]
+    listed = audit.results["decisions"]["rejected"]
+    assert f"On the list at a false discovery rate of 0.5 (bh), by loss: {listed} of 2 clusters." in page.text
+    assert "samples without a score by any method: 1 (too_short)" in page.text
+    earlier = audit.results["plan"]["earlier_audits"]
+    assert earlier >= 1 and f"earlier audits of the same samples: {earlier} (a hint, no proof: " in page.text
+    first = succeeded(Audit, {**audit.results, "plan": {"planned": False, "earlier_audits": 0}})
+    assert "earlier audits" not in Page(first._repr_html_()).text
+
+
+def test_works_of_any_content_and_number_are_shown() -> None:
+    works = [{"document": f"{EVIL} {n}", "p_value": 0.5, "listed": True} for n in range(201)]
+    excluded = {"label": EVIL, "code": EVIL, "samples": 3}
+    results: dict[str, Any] = {"methods": [], "works": works, "samples": {"exclusions": [excluded]}}
+    page = Page(succeeded(Audit, results)._repr_html_())
+    assert "script" not in {tag for tag, _ in page.elements}
+    assert f"{EVIL} 199" in page.cells and f"{EVIL} 200" not in page.cells
+    assert "The first 200 of 201 works." in page.text and f"by {EVIL}: 3 ({EVIL})" in page.text
+    strange = {"methods": [], "works": [7], "samples": {"exclusions": 7}, "decisions": 7, "plan": 7}
+    assert Page(succeeded(Audit, strange)._repr_html_()).text == "Audit a: succeeded, 1 of 1"
 
 
 def test_jobs_without_results_show_how_they_stand() -> None:

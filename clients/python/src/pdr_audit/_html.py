@@ -41,6 +41,12 @@ def path(value: Any, *names: str) -> Any:
     return value
 
 
+def objects(value: Any, *names: str) -> list[dict[str, Any]]:
+    """The objects in the list at this place of nested objects."""
+    listed = path(value, *names)
+    return [element for element in listed if isinstance(element, dict)] if isinstance(listed, list) else []
+
+
 def paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 

@@ -47,6 +47,8 @@ class Audit(Job):
         parts = super()._parts()
         if _html.path(self.results, "plan", "planned") is False:
             parts.insert(-2, _html.paragraph(UNPLANNED))
+        # Between the methods and what is said of the plan.
+        parts[2:2] = [self._works(), self._list(), self._exclusions(), self._earlier_audits()] if parts else []
         return parts
 
     def _table(self) -> str:
@@ -54,11 +56,61 @@ class Audit(Job):
         interval = f"{_html.level(confidence)}bootstrap interval"
         found = ["method", "scored", "AUROC", "s.e.", interval, "adjusted p"]
         beside = ["AUROC of the control", "difference", "adjusted p of the difference"]
-        return _html.table(found + beside, [_cells(method) for method in self.methods])
+        against = ["known clusters", "smallest possible p-value"]
+        return _html.table(found + beside + against, [_cells(method) for method in self.methods])
+
+    def _works(self) -> str:
+        """The works tested, each among the known works of the calibration."""
+        works = _html.objects(self.results, "works")
+        if not works:
+            return ""
+        rows = [
+            [
+                str(work.get("document")),
+                *(_html.p_value(work.get(name)) for name in ("p_value", "p_value_adjusted")),
+                "yes" if work.get("listed") is True else "no",
+            ]
+            for work in works[:MOST_WORKS]
+        ]
+        table = _html.table(["work", "p-value", "adjusted p-value", "on the list"], rows)
+        left_out = f"The first {MOST_WORKS} of {len(works)} works." if len(works) > MOST_WORKS else ""
+        return _html.paragraph(WORKS) + table + (_html.paragraph(left_out) if left_out else "")
+
+    def _list(self) -> str:
+        """A line about the list of texts at a false discovery rate."""
+        decisions = _html.path(self.results, "decisions")
+        if not isinstance(decisions, dict):
+            return ""
+        rejected, tested, fdr, procedure, method = (
+            decisions.get(name) for name in ("rejected", "tested", "fdr", "procedure", "method")
+        )
+        rate = f"at a false discovery rate of {fdr} ({procedure}), by {method}"
+        return _html.paragraph(f"On the list {rate}: {rejected} of {tested} clusters. A list is no verdict.")
+
+    def _exclusions(self) -> str:
+        """The numbers of scores that are missing, by method and reason."""
+        return _html.items(
+            f"samples without a score by {excluded.get('label') or 'any method'}: {excluded.get('samples')} "
+            f"({excluded.get('code')})"
+            for excluded in _html.objects(self.results, "samples", "exclusions")
+        )
+
+    def _earlier_audits(self) -> str:
+        earlier = _html.path(self.results, "plan", "earlier_audits")
+        return _html.paragraph(f"earlier audits of the same samples: {earlier} ({HINT})") if earlier else ""
 
 
 #: The words of the program about an audit without a plan.
 UNPLANNED = "unplanned: methods, primary and control may have been chosen by their results"
+#: A condition of the p-values of works.
+WORKS = (
+    "Each work is ranked among the known works of the calibration. Its p-value means something only where the known works "
+    "are like those tested; the adjusted one is for the number of works tested."
+)
+#: The most works that are shown.
+MOST_WORKS = 200
+#: A caution about the number of earlier audits.
+HINT = "a hint, no proof: deleted audits, and samples in another order or with other ids, do not count"
 
 
 def _cells(method: Mapping[str, Any]) -> list[str]:
@@ -70,6 +122,8 @@ def _cells(method: Mapping[str, Any]) -> list[str]:
         _html.p_value(method.get("p_value_adjusted")),
         *(_html.number(_html.path(control, name)) for name in ("auroc", "difference")),
         _html.p_value(_html.path(control, "p_value_adjusted")),
+        _html.number(_html.path(method.get("calibration"), "clusters")),
+        _html.p_value(_html.path(method.get("calibration"), "resolution")),
     ]
 
 

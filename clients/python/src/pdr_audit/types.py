@@ -292,6 +292,8 @@ class MethodReport(_MethodReport, total=False):
     fpr_at_95_tpr: float | None
     bootstrap: dict[str, Any]
     versus_baseline: dict[str, Any]
+    #: ``clusters`` of known non-members and the ``resolution`` of p-values, where the audit has a calibration.
+    calibration: dict[str, Any]
 
 
 class _MethodDifference(TypedDict):
