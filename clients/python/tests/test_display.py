@@ -216,6 +216,9 @@ def test_jobs_without_results_show_how_they_stand() -> None:
     assert running._repr_html_() == f"<div><p>Audit {html.escape(EVIL)}: running, 3 of 9</p></div>"
     listed = Finetune({"id": "a", "status": "succeeded", "progress": {"done": 9, "total": 9}})
     assert Page(listed._repr_html_()).text == "Finetune a: succeeded, 9 of 9"
+    # A list has the labels of the methods of a calibration and none of their sizes.
+    known = Calibration({**listed.answer, "methods": [{"label": "loss"}, {"label": "zlib"}]})
+    assert known._repr_html_() == "<div><p>Calibration a: succeeded, 9 of 9</p></div>"
     error = {"detail": f"the model {EVIL}"}
     failed = Finetune({"id": "a", "status": "failed", "progress": {"done": 3, "total": 9}, "error": error})
     assert Page(failed._repr_html_()).text == f"Finetune a: failed, 3 of 9: the model {EVIL}"

@@ -15,7 +15,7 @@ import pandas
 import pytest
 
 import pdr_audit
-from pdr_audit import AsyncClient, Client, Finetune, Job
+from pdr_audit import AsyncClient, Calibration, Client, Finetune, Job
 from pdr_audit.types import ComparedTexts, Evidence, Sample
 
 TEXT = "The brass clock struck nine in Fallowfield."
@@ -194,6 +194,9 @@ def test_a_calibration_gives_p_values(client: Client, samples: list[Sample], url
     calibration = client.wait(client.calibrate(samples[20:], methods=["loss"], name="known"))
     [method] = calibration.answer["methods"]
     assert (method["label"], method["size"], calibration.answer["name"]) == ("loss", 20, "known")
+    listed = next(client.jobs(Calibration))
+    assert listed._repr_html_() == f"<div><p>Calibration {calibration.id}: succeeded, 20 of 20</p></div>"
+    assert "<td>0.0476</td>" in calibration._repr_html_()
     scores = client.score([TEXT, samples[20]["text"]], methods=["loss"], calibration=calibration)
     assert method["resolution"] <= scores[0]["p_values"]["loss"] <= 1
     assert scores.answer["calibration"]["overlap"] == 1

@@ -87,8 +87,9 @@ class Calibration(Job):
                 _html.p_value(method.get("resolution")),
             ]
             for method in self.answer["methods"]
+            if method.get("size") is not None
         ]
-        return _html.table(["method", "known non-members", "clusters", "least p-value"], rows)
+        return _html.table(["method", "known non-members", "clusters", "smallest possible p-value"], rows)
 
 
 class Test(Job):
