@@ -241,7 +241,7 @@ def test_other_results_are_tables() -> None:
     compared = Comparison({**pair, "methods": [difference]})
     shown: list[tuple[Job | Comparison, list[str]]] = [
         (calibration, ["20", "0.0476"]),
-        (test, [VERDICT["sentence"], "3", f"none {EVIL}"]),
+        (test, [VERDICT["sentence"], "3", "error", f"none {EVIL}"]),
         (memorization, [summary["reading"]]),
         (finetune, ["2", "2.500", "1.250"]),
         (compared, ["0.100 to 0.400"]),

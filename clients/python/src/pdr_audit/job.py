@@ -110,7 +110,7 @@ class Test(Job):
             ]
             for method in (self.results or {}).get("methods", [])
         ]
-        return _html.table(["method", "tested", "p-value", "adjusted p-value", "no test"], rows)
+        return _html.table(["method", "tested", "p-value", "adjusted p-value", "error"], rows)
 
 
 class Memorization(Job):
