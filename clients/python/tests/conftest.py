@@ -4,7 +4,9 @@
 
 import json
 import os
+import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -41,6 +43,34 @@ def program() -> Callable[..., str]:
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True).stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def signing_key(program: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key to sign reports with; beside it, as ``key.pub.pem``, its public half."""
+    path = tmp_path_factory.mktemp("key") / "key.pem"
+    path.with_name("key.pub.pem").write_text(program("key", "new-signing", path))
+    return path
+
+
+@pytest.fixture(scope="session")
+def signing_url(signing_key: Path) -> Iterator[str]:
+    """The address of a second service, which signs with this key."""
+    log = signing_key.with_name("log")
+    settings = {"PDR_AUDIT__SIGNING__KEY_FILE": str(signing_key), "PDR_AUDIT__SERVER__DRAIN_DELAY": "0s"}
+    environment = {**os.environ, **settings, "NO_COLOR": "1"}
+    with log.open("w") as output:
+        command = [os.environ["PDR_AUDIT_PROGRAM"], "serve", "--port", "0"]
+        server = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        end = time.monotonic() + 30
+        while (found := re.search(r"listening on (http://[0-9.:]+)", log.read_text())) is None:
+            assert server.poll() is None and time.monotonic() < end, log.read_text()
+            time.sleep(0.02)
+        yield found[1]
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,8 @@ import asyncio
 import base64
 import html
 import json
+import subprocess
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from pdr_audit import (
     Job,
     Memorization,
     ReportPage,
+    read,
 )
 from pdr_audit.types import Evidence, Sample
 
@@ -137,6 +140,39 @@ def test_a_signed_report_is_an_envelope() -> None:
         Client(transport=transport).report("a", "dsse")
     with pytest.raises(ValueError, match="not base64"):
         Client(transport=service("é")).report(test, "dsse")
+
+
+def test_a_service_with_a_key_signs_its_reports(
+    client: Client, signing_url: str, signing_key: Path, samples: list[Sample], program: Callable[..., str], tmp_path: Path
+) -> None:
+    with Client(signing_url) as signing:
+        audit = signing.wait(signing.audit(samples, methods=["loss"]))
+        calibration = signing.wait(signing.calibrate(samples[20:], methods=["loss"]))
+        envelope, report = signing.report(audit, "dsse"), signing.report(audit, "json")
+        of_calibration, calibrated = signing.report(calibration, "dsse"), signing.report(calibration, "json")
+
+    async def signed() -> Envelope:
+        async with AsyncClient(signing_url) as service:
+            return await service.report(audit, "dsse")
+
+    assert asyncio.run(signed()).answer == envelope.answer
+    predicate = envelope.statement["predicate"]
+    assert predicate["report"] == report == audit.results
+    assert (predicate["kind"], predicate["run"]["job"]) == ("audit", audit.id)
+    assert of_calibration.statement["predicate"]["report"] == calibrated
+    path = tmp_path / "report.dsse.json"
+    envelope.save(path)
+    assert read(path, Envelope).answer == envelope.answer
+    key = signing_key.with_name("key.pub.pem")
+    checked = json.loads(program("verify", path, "--key", key, "--format", "json"))
+    assert [step["state"] for step in checked["steps"][:2]] == ["holds", "holds"]
+    changed = envelope.payload.replace(audit.id.encode(), audit.id[::-1].encode())
+    Envelope({**envelope.answer, "payload": base64.b64encode(changed).decode()}).save(path)
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        program("verify", path, "--key", key)
+    assert failed.value.returncode == 1
+    with pytest.raises(pdr_audit.Conflict):
+        client.report(client.wait(client.audit(samples, methods=["loss"])), "dsse")
 
 
 VERDICT: dict[str, Any] = {"sentence": f"Inconclusive: {EVIL}", "assumptions": [f"none {EVIL}"]}

@@ -48,7 +48,8 @@ class Figure:
 class Envelope:
     """A signed report: an in-toto statement in a DSSE envelope.
 
-    Nothing here checks the signatures. To do so takes the public key, from somewhere other than the service.
+    Nothing here checks the signatures; ``pdr-audit verify`` does, of the file that :meth:`save` writes. That takes the
+    public key, from somewhere other than the service.
     """
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
@@ -64,6 +65,10 @@ class Envelope:
     def statement(self) -> dict[str, Any]:
         """The statement in the payload, unverified."""
         return cast("dict[str, Any]", json.loads(self.payload))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the envelope to a file, as JSON."""
+        Path(path).write_text(json.dumps(self.answer), encoding="utf-8")
 
     def __repr__(self) -> str:
         return f"<Envelope {self.payload_type} {len(self.signatures)} signatures>"
