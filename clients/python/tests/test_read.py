@@ -135,6 +135,20 @@ def test_signed_reports_are_read(tmp_path: Path) -> None:
             read(written(tmp_path / "signed.json", envelope | fault))
 
 
+def test_the_signed_reports_of_a_folder_are_read(
+    program: Program, signing_key: Path, sample_file: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    program("audit", sample_file, "--model", "demo", "--methods", "loss", "--signing-key", signing_key, "--out", folder)
+    run, envelope = read(folder, AuditRun), read(folder / "report.dsse.json", Envelope)
+    assert envelope.payload_type == "application/vnd.in-toto+json" and len(envelope.signatures) == 1
+    assert envelope.statement["predicate"]["report"] == run.results
+    result = read(folder / "eval-result.dsse.json", Envelope).statement
+    assert result["predicateType"].startswith("https://in-toto.io/attestation/eval-result/")
+    with pytest.raises(InvalidFile, match=r"report\.dsse\.json: it is an Envelope, not an Audit"):
+        read(folder / "report.dsse.json", Audit)
+
+
 def test_scores_are_read(program: Program, run_folder: Path, sample_file: Path, tmp_path: Path) -> None:
     assert len(read(run_folder / "scores.ndjson", AuditScores)) == 40
     printed = program("score", sample_file, "--model", "demo", "--methods", "loss,zlib")

@@ -69,7 +69,7 @@ def read(path: str | os.PathLike[str], kind: type[Any] | None = None) -> Any:
 
 
 def _named(kind: type[Any]) -> str:
-    return f"an {kind.__name__}" if kind.__name__.startswith("A") else f"a {kind.__name__}"
+    return f"an {kind.__name__}" if kind.__name__.startswith(("A", "E")) else f"a {kind.__name__}"
 
 
 def _folder(folder: Path) -> Readable:
