@@ -107,7 +107,8 @@ pub async fn compare(
     }
     let draw = move || {
         let report = serde_json::to_value(comparison)?;
-        let page = Page { kind: "comparison", report: &report, scores: &[], provenance: &Provenance::default() };
+        let page =
+            Page { kind: "comparison", report: &report, scores: &[], texts: &[], provenance: &Provenance::default() };
         Ok::<_, serde_json::Error>(page.html())
     };
     Ok(page::answer(state.scorer.workers().run(draw).await?.map_err(Problem::internal)?))

@@ -7,7 +7,7 @@ use super::problem::responses::StateProblems;
 use super::problem::{Kind, Problem};
 use super::sample_line::SampleLine;
 use super::state::{ApiState, ClientState};
-use super::{audit_scores, plans, score_calibration};
+use super::{audit_scores, plans, score_calibration, shown_texts};
 use crate::audits::{
     AuditKind, AuditReport, AuditRequest, AuditSnapshot, AuditSubject, Calibration, CalibrationSource, Forecast,
 };
@@ -20,7 +20,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use futures::TryStreamExt;
 use mia::methods::{AuxiliaryPass, LabelledMethod, faults_of_texts};
-use pages::MethodScores;
+use pages::{MethodScores, TextStrip};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::pin::pin;
@@ -141,6 +141,12 @@ impl JobResource for AuditKind {
             Some(scores) => audit_scores::drawn(state, scores, report).await,
             None => Ok(Vec::new()),
         }
+    }
+
+    const SHOWS_TEXTS: bool = true;
+
+    async fn text_strips(state: &ApiState, id: Uuid, report: &Value, count: usize) -> Result<Vec<TextStrip>, Problem> {
+        shown_texts::read(state, id, report, count).await
     }
 
     async fn sample_trees(state: &ApiState, id: Uuid) -> Result<Option<(SampleTrees, String)>, Problem> {

@@ -46,6 +46,7 @@ mod sample_line;
 mod score;
 mod score_calibration;
 mod score_request;
+mod shown_texts;
 mod state;
 mod test_cut;
 mod test_request;

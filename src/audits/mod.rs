@@ -46,6 +46,7 @@ mod selected_tokens;
 mod shared_text;
 mod stored_scores;
 mod text_lists;
+mod token_strips;
 mod tuned_splits;
 
 pub use audit_difference::{MethodDifference, PairedMethod, SeparationDifference, audit_difference};
@@ -84,3 +85,4 @@ pub use run_event::{RunEvent, TuningProgress};
 pub use score_line::ScoreLine;
 pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens, is_of_text_alone};
 pub use stored_scores::{LoadedScores, ScoreHeader, ScoreReader, ScoredRow, StoredScores};
+pub use token_strips::{MOST_STRIPS, text_strips};

@@ -13,19 +13,22 @@ use super::scoring_args::{self, ScoringArgs, variant};
 use super::sign::{SigningKeyArgs, raw};
 use super::{audit_table, plan_file, report};
 use crate::audits::{
-    self, AuditFailure, AuditMetrics, AuditOptions, AuditOutcome, AuditPlan, AverageOver, RunEvent, TuningProgress,
-    with_default_primary,
+    self, AuditFailure, AuditMetrics, AuditOptions, AuditOutcome, AuditPlan, AverageOver, MOST_STRIPS, RunEvent,
+    TuningProgress, text_strips, with_default_primary,
 };
 use crate::config::Settings;
 use crate::datasets::{DatasetDigest, Sample, SampleBlocks, SampleTotals};
 use crate::new_file::NewFile;
 use crate::samples::RecordPlace;
+use crate::scorer::Scorer;
 use crate::wire::number_of;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use attestation::{LeafSalts, RunTimes, SigningKey, sign_eval_result, sign_report};
 use clap::Args;
+use futures::{StreamExt, TryStreamExt};
 use mia::methods::{Fault, LabelledMethod, Scope, faults_of_texts, possible_default_methods};
 use mia::statistics::Bootstrap;
+use pages::TextStrip;
 use serde_json::Value;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -72,6 +75,11 @@ pub struct AuditArgs {
     /// Write the report to this file as a page of HTML that needs nothing beside it.
     #[arg(long = "report", value_name = "FILE", help_heading = "Output")]
     page: Option<PathBuf>,
+    /// Show this many of the first texts on the page (`--report`, `--out`), token by token, with weights and what the primary method
+    /// selects; at most 100. They are scored again.
+    #[arg(long, value_name = "NUMBER", help_heading = "Output", default_value_t = 0,
+        value_parser = clap::value_parser!(u16).range(0..=MOST_STRIPS as i64))]
+    texts: u16,
     #[command(flatten)]
     signing: SigningKeyArgs,
     #[command(flatten)]
@@ -197,6 +205,10 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
     };
     let done = progress.position();
     drop(progress);
+    let texts = match &outcome {
+        Some(Ok(outcome)) if args.texts > 0 => shown_texts(&samples, args.texts, outcome, &scorer).await,
+        _ => Ok(Vec::new()),
+    };
     scoring_args::finish(&scorer).await;
     let Some(outcome) = outcome else {
         let message =
@@ -205,7 +217,7 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
         bail!(message);
     };
     let AuditOutcome { report: audit, results } = outcome.map_err(explained)?;
-    let json = serde_json::to_value(&audit)?;
+    let (json, texts) = (serde_json::to_value(&audit)?, texts?);
     let salts = signing_key.as_ref().map(|_| LeafSalts::random()).transpose().context("no random numbers")?;
     let rows = ScoreRows { report: &audit, results: &results, others: &others, salts: salts.as_ref() };
     let signed = signing_key.map(|key| sign(&json, rows, started_at, &key)).transpose()?;
@@ -219,13 +231,24 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
     }
     if let Some(target) = &args.page {
         let arguments = goal.folder().map_or_else(report::own_arguments, RunFolder::arguments);
-        let page = report::draw_audit(&json, &results, &arguments, |page| page.html());
+        let page = report::draw_audit(&json, &results, &texts, &arguments, |page| page.html());
         report::write(target, &page)?;
     }
     if let Some(folder) = goal.folder() {
-        folder.complete(&json, rows, signed.as_ref())?;
+        folder.complete(&json, rows, &texts, signed.as_ref())?;
     }
     Ok(())
+}
+
+/// The first texts, token by token.
+async fn shown_texts(
+    samples: &SampleBlocks,
+    count: u16,
+    outcome: &AuditOutcome,
+    scorer: &Scorer,
+) -> Result<Vec<TextStrip>> {
+    let first = samples.samples().take(count.into()).map_ok(|(_, sample)| sample).try_collect().await?;
+    text_strips(&outcome.report.provenance, first, scorer).await.map_err(explained)
 }
 
 /// Signs the report, and its verdict as `eval-result` if there is one.

@@ -4,7 +4,7 @@ use crate::audits::AuditResults;
 use crate::new_file::NewFile;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use pages::{MethodScores, Page, Provenance, drawn_methods};
+use pages::{MethodScores, Page, Provenance, TextStrip, drawn_methods};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write, stdout};
@@ -46,7 +46,7 @@ pub fn run(args: &ReportPageArgs) -> Result<()> {
         Some(file) => read_scores(&file, report).with_context(|| file.display().to_string())?,
         None => Vec::new(),
     };
-    let page = Page { kind, report, scores: &scores, provenance: &provenance }.html();
+    let page = Page { kind, report, scores: &scores, texts: &[], provenance: &provenance }.html();
     match &args.output {
         Some(target) => write(target, &page),
         None => Ok(stdout().lock().write_all(page.as_bytes())?),
@@ -140,8 +140,14 @@ fn method<'a>(report: &'a Value, label: &str) -> &'a Value {
     methods.find(|method| method["label"] == label).unwrap_or(&Value::Null)
 }
 
-/// Draws the page of an audit that a command with these arguments ran: what `draw` makes of it.
-pub fn draw_audit<R>(report: &Value, results: &AuditResults, arguments: &[String], draw: impl FnOnce(Page) -> R) -> R {
+/// Draws the page of an audit that a command with these arguments ran, with `texts` token by token: what `draw` makes of it.
+pub fn draw_audit<R>(
+    report: &Value,
+    results: &AuditResults,
+    texts: &[TextStrip],
+    arguments: &[String],
+    draw: impl FnOnce(Page) -> R,
+) -> R {
     let place =
         |label: &str| results.listed().find(|(_, column)| &*column.method.label == label).map(|(place, _)| place);
     let scores = |label: String| {
@@ -156,7 +162,7 @@ pub fn draw_audit<R>(report: &Value, results: &AuditResults, arguments: &[String
     };
     let scores: Vec<MethodScores> = drawn_methods(report).into_iter().filter_map(scores).collect();
     let provenance = Provenance { command: Some(command(arguments)), ..Provenance::default() };
-    draw(Page { kind: "audit", report, scores: &scores, provenance: &provenance })
+    draw(Page { kind: "audit", report, scores: &scores, texts, provenance: &provenance })
 }
 
 /// The arguments of this process.

@@ -11,6 +11,7 @@ use crate::audits::AuditPlan;
 use crate::new_file::NewFile;
 use crate::table::ResultRow;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use pages::TextStrip;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -162,12 +163,19 @@ impl RunFolder {
     ///
     /// # Errors
     /// Where a file cannot be written.
-    pub fn complete(&self, json: &Value, rows: ScoreRows, signed: Option<&SignedFiles>) -> Result<()> {
+    pub fn complete(
+        &self,
+        json: &Value,
+        rows: ScoreRows,
+        texts: &[TextStrip],
+        signed: Option<&SignedFiles>,
+    ) -> Result<()> {
         rows.write(&self.path.join(SCORES))?;
         let methods = || Ok(json["methods"].as_array().into_iter().flatten().map(|method| Ok(method_row(method))));
         export::write(&self.path.join(METHODS), &[], methods)?;
         let arguments = self.arguments();
-        let (page, figures) = report::draw_audit(json, rows.results, &arguments, |page| (page.html(), page.figures()));
+        let (page, figures) =
+            report::draw_audit(json, rows.results, texts, &arguments, |page| (page.html(), page.figures()));
         report::write(&self.path.join(PAGE), &page)?;
         let folder = self.path.join(FIGURES);
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;

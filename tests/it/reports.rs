@@ -65,6 +65,38 @@ async fn an_audit_has_a_page_with_the_numbers_of_its_report() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn texts_are_shown_token_by_token_on_request_alone() {
+    let app = App::start().await;
+    let methods = json!(["loss", { "name": "min_k", "k": 0.2, "pdr": { "decay": "linear", "alpha": 0.5 } }]);
+    let primary = "min_k(k=0.2)+linear(alpha=0.5)";
+    let body = json!({ "samples": samples(), "methods": methods, "primary": primary, "control": null });
+    let retained = app.audit(&body).await.ok();
+    let path = format!("/v1/audits/{}/report", retained["id"].as_str().unwrap());
+    let page = app.get(&format!("{path}?texts=3")).await;
+    assert_eq!(page.status, 200, "{}", page.text());
+    let html = page.text();
+    assert!(html.contains("The first 3 texts by <code>min_k(k=0.2)+linear(alpha=0.5)</code>"), "{html}");
+    assert_eq!(html.matches("<p class=\"strip\">").count(), 3);
+    assert!(html.contains("Text 0, non-member") && html.contains("selected"), "{html}");
+    let scores = app.get(&format!("/v1/audits/{}/scores", retained["id"].as_str().unwrap())).await;
+    let first: Value = serde_json::from_str(scores.text().lines().next().unwrap()).unwrap();
+    assert!(html.contains(&format!("Score {:.4}", first["scores"][primary].as_f64().unwrap())), "{html}");
+    assert!(!app.get(&path).await.text().contains("class=\"strip\""));
+    for bad in ["101", "-1", "many"] {
+        app.get(&format!("{path}?texts={bad}")).await.problem(422);
+    }
+    let lines: String = samples().iter().map(|sample| format!("{sample}\n")).collect();
+    let upload = app.request(Method::POST, "/v1/datasets?retain=false").header("content-type", "application/x-ndjson");
+    let dataset = send(upload.body(lines)).await.json();
+    let of_dataset = json!({ "dataset": dataset["id"], "methods": ["loss"], "control": null });
+    let forgotten = app.audit(&of_dataset).await.ok();
+    let path = format!("/v1/audits/{}/report", forgotten["id"].as_str().unwrap());
+    let refused = app.get(&format!("{path}?texts=3")).await.problem(409);
+    assert_eq!(refused["detail"], "the texts of the audit are not kept, so that none can be shown");
+    assert_eq!(app.get(&path).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_kind_of_job_has_a_report_once_it_has_succeeded() {
     let app = App::start().await;
     let texts: Vec<Value> = samples().iter().map(|sample| json!({ "text": sample["text"] })).collect();

@@ -9,6 +9,7 @@ use crate::methods;
 use crate::numbers::{Format, Part};
 use crate::profile;
 use crate::roc;
+use crate::strips::{TextStrip, strips};
 use crate::sweeps::sweeps;
 use maud::{Markup, html};
 
@@ -27,8 +28,9 @@ const OTHERS: [(&str, &str); 6] = [
     ("selected_tokens", "Tokens selected most often"),
 ];
 
-/// The sections between the answer and the provenance. `scores` are of the methods that are drawn, the primary one first.
-pub fn sections(report: &Part, scores: &[MethodScores]) -> Markup {
+/// The sections between the answer and the provenance. `scores` are of the methods that are drawn, the primary one first, and `texts` are
+/// shown token by token.
+pub fn sections(report: &Part, scores: &[MethodScores], texts: &[TextStrip]) -> Markup {
     html! {
         (evidence::what_would_change_it(report))
         (samples(&report.get("samples")))
@@ -44,6 +46,7 @@ pub fn sections(report: &Part, scores: &[MethodScores]) -> Markup {
         (groups(report))
         @for (name, title) in OTHERS { (generic::section(title, &report.get(name))) }
         (profile::profile(report))
+        (strips(texts))
         (evidence::limits(report))
         (annex(report))
     }

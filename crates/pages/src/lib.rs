@@ -17,9 +17,11 @@ mod numbers;
 mod page;
 mod profile;
 mod roc;
+mod strips;
 mod sweeps;
 
 pub use page::{Page, Provenance, STYLE};
+pub use strips::{StripToken, TextStrip};
 
 /// The scores of one method by the labels of the texts, in any order. Texts without a score are left out.
 #[derive(Clone, Debug, Default, PartialEq)]

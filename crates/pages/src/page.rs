@@ -6,6 +6,7 @@ use crate::evidence;
 use crate::generic;
 use crate::memorization;
 use crate::numbers::Part;
+use crate::strips::TextStrip;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value;
 
@@ -34,6 +35,8 @@ pub struct Page<'a> {
     pub report: &'a Value,
     /// Scores of the methods that are drawn, the primary one first; empty where there are none.
     pub scores: &'a [MethodScores],
+    /// Texts that are shown token by token.
+    pub texts: &'a [TextStrip],
     pub provenance: &'a Provenance,
 }
 
@@ -63,7 +66,7 @@ impl Page<'_> {
                         h1 { (title) }
                         @if is_audit || !report.get("verdict").is_absent() { (evidence::answer(&report, &model)) }
                         @match self.kind {
-                            "audit" => (audit::sections(&report, self.scores)),
+                            "audit" => (audit::sections(&report, self.scores, self.texts)),
                             "memorization" => (memorization::sections(&report)),
                             _ => (others(&report)),
                         }
@@ -191,7 +194,7 @@ mod tests {
             scores.add(Some(member), score);
         }
         let provenance = Provenance { command: Some("pdr-audit audit '<b>'".to_owned()), ..Provenance::default() };
-        Page { kind: "audit", report, scores: &[scores], provenance: &provenance }.html()
+        Page { kind: "audit", report, scores: &[scores], texts: &[], provenance: &provenance }.html()
     }
 
     #[test]
@@ -247,7 +250,8 @@ mod tests {
         let report = report("a \u{1} < & b");
         let mut scores = MethodScores::new("m\u{1}<");
         [(true, 1.0), (false, 0.1)].into_iter().for_each(|(member, score)| scores.add(Some(member), score));
-        let page = Page { kind: "audit", report: &report, scores: &[scores], provenance: &Provenance::default() };
+        let page =
+            Page { kind: "audit", report: &report, scores: &[scores], texts: &[], provenance: &Provenance::default() };
         let figures = page.figures();
         let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
         let expected = [
@@ -268,13 +272,16 @@ mod tests {
     fn reports_of_other_kinds_and_without_a_verdict_are_pages_too() {
         let none = Provenance::default();
         let unlabelled = json!({ "samples": { "total": 1 }, "methods": [{ "label": "loss", "scored": 1 }], "provenance": { "model": "m" } });
-        let html = Page { kind: "audit", report: &unlabelled, scores: &[], provenance: &none }.html();
+        let html = Page { kind: "audit", report: &unlabelled, scores: &[], texts: &[], provenance: &none }.html();
         assert!(html.contains("There is no verdict") && html.contains("<h1>Audit of m</h1>"), "{html}");
         let memorization = json!({ "model": { "id": "m", "digest": "sha256:00" }, "summary": { "reading": "It completes 2 of 104." } });
-        let html = Page { kind: "memorization", report: &memorization, scores: &[], provenance: &none }.html();
+        let html =
+            Page { kind: "memorization", report: &memorization, scores: &[], texts: &[], provenance: &none }.html();
         assert!(html.contains("<h1>Memorization of m</h1>") && html.contains("It completes 2 of 104."), "{html}");
         assert!(
-            Page { kind: "audit", report: &json!(null), scores: &[], provenance: &none }.html().ends_with("</html>")
+            Page { kind: "audit", report: &json!(null), scores: &[], texts: &[], provenance: &none }
+                .html()
+                .ends_with("</html>")
         );
     }
 }

@@ -17,7 +17,7 @@ use crate::jobs::{JobKind, JobSnapshot, JobSubject, Subject, Submission};
 use crate::scorer::Scorer;
 use crate::store::DatasetRow;
 use attestation::SampleTrees;
-use pages::MethodScores;
+use pages::{MethodScores, TextStrip};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -118,6 +118,19 @@ pub trait JobResource: JobKind + Sized {
         _id: Uuid,
         _report: &Value,
     ) -> impl Future<Output = Result<Vec<MethodScores>, Problem>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
+    /// True if the page of a report shows texts on request.
+    const SHOWS_TEXTS: bool = false;
+
+    /// The first texts of a job, token by token; none of most kinds.
+    fn text_strips(
+        _state: &ApiState,
+        _id: Uuid,
+        _report: &Value,
+        _count: usize,
+    ) -> impl Future<Output = Result<Vec<TextStrip>, Problem>> + Send {
         async { Ok(Vec::new()) }
     }
 

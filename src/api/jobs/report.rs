@@ -4,11 +4,13 @@ use super::JobResource;
 use crate::api::accept::preferred;
 use crate::api::page::{self, BUNDLE, DSSE, HTML, JSON};
 use crate::api::problem::{Kind, Problem};
+use crate::api::query::read_parameters;
 use crate::api::state::ApiState;
+use crate::audits::MOST_STRIPS;
 use crate::jobs::{JobKind, JobSnapshot, JobSubject, Subject};
 use crate::store::JobStatus;
 use attestation::{RunTimes, sign_eval_result, sign_report};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use pages::{BYTES_PER_SCORE, MethodScores, Page, Provenance};
 use serde_json::Value;
@@ -23,6 +25,9 @@ const COPIES: u64 = 40;
 /// Memory that a report takes while it is signed, in multiples of its JSON.
 const SIGNED_COPIES: u64 = 24;
 
+/// Memory that a token takes as a value and on a page.
+const BYTES_PER_TOKEN: u64 = 600;
+
 #[derive(Clone, Copy)]
 enum ReportMedia {
     Page,
@@ -32,7 +37,13 @@ enum ReportMedia {
 }
 
 /// The report in the format that the client prefers; a page where it has no preference.
-pub async fn respond<K: JobResource>(state: &ApiState, id: Uuid, headers: &HeaderMap) -> Result<Response, Problem> {
+pub async fn respond<K: JobResource>(
+    state: &ApiState,
+    id: Uuid,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let texts = texts(uri)?;
     let formats = [
         (HTML, ReportMedia::Page),
         (JSON, ReportMedia::Json),
@@ -55,7 +66,7 @@ pub async fn respond<K: JobResource>(state: &ApiState, id: Uuid, headers: &Heade
     };
     let bytes = report.len() as u64;
     match format {
-        ReportMedia::Page => page::<K>(state, &job, report).await,
+        ReportMedia::Page => page::<K>(state, &job, report, texts).await,
         ReportMedia::Json => {
             state.memory.grow_to(2 * bytes)?;
             Ok(([(header::CONTENT_TYPE, JSON), (header::VARY, "accept")], report).into_response())
@@ -69,6 +80,7 @@ async fn page<K: JobResource>(
     state: &ApiState,
     job: &JobSnapshot<Subject<K>>,
     report: String,
+    texts: usize,
 ) -> Result<Response, Problem> {
     let bytes = report.len() as u64;
     state.memory.grow_to(COPIES * bytes)?;
@@ -76,15 +88,28 @@ async fn page<K: JobResource>(
     let parse = move || serde_json::from_str::<Value>(&report).map_err(Problem::internal);
     let report = state.scorer.workers().run(parse).await??;
     let scores = K::drawn_scores(state, job.id, &report).await?;
+    let texts = if texts > 0 { K::text_strips(state, job.id, &report, texts).await? } else { Vec::new() };
+    let tokens: usize = texts.iter().map(|text| text.tokens.len()).sum();
     let drawn: usize = scores.iter().map(MethodScores::count).sum();
-    state.memory.grow_to(COPIES * bytes + BYTES_PER_SCORE * drawn as u64)?;
+    state.memory.grow_to(COPIES * bytes + BYTES_PER_SCORE * drawn as u64 + BYTES_PER_TOKEN * tokens as u64)?;
     let ended = rfc3339(job.finished_at);
     let model = Some(job.subject.summary().model.to_owned());
     let provenance = Provenance { job: Some(job.id.to_string()), ended, command: None, model };
     let kind = K::DOCUMENT.operation;
-    let draw = move || Page { kind, report: &report, scores: &scores, provenance: &provenance }.html();
+    let draw = move || Page { kind, report: &report, scores: &scores, texts: &texts, provenance: &provenance }.html();
     let page = state.scorer.workers().run(draw).await?;
     Ok(page::answer(page))
+}
+
+/// The number of texts that the query asks for.
+fn texts(uri: &Uri) -> Result<usize, Problem> {
+    let mut texts = 0;
+    read_parameters(uri, |_, value| {
+        let given = value.parse().ok().filter(|count| *count <= MOST_STRIPS);
+        texts = given.ok_or_else(|| format!("it must be a whole number up to {MOST_STRIPS}"))?;
+        Ok(())
+    })?;
+    Ok(texts)
 }
 
 /// The report in a signed envelope; in a bundle, the verdict as `eval-result` after it.

@@ -170,9 +170,10 @@ async fn follow<K: JobResource>(
 async fn report_of_one<K: JobResource>(
     ClientState(state): ClientState,
     JobId(id, _): JobId<K>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    report::respond::<K>(&state, id, &headers).await
+    report::respond::<K>(&state, id, &uri, &headers).await
 }
 
 /// The job with its report, where there is one.

@@ -37,6 +37,8 @@ problems! {
     ListProblems = route([Kind::Unavailable]);
     // Operations that depend on the state of their resource.
     StateProblems = route([Kind::NotFound, Kind::Conflict, Kind::Unavailable]);
+    // A report may show texts, which are scored again.
+    ReportProblems = route([Kind::NotFound, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
     RootProblems = [Kind::Invalid, Kind::NotAcceptable, Kind::Forbidden];
     LiveProblems = [Kind::Unavailable];
     MetricsProblems = [Kind::NotFound];
