@@ -12,7 +12,7 @@ use crate::pool::ModelInfo;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use mia::statistics::Bootstrap;
-use pages::{Page, Provenance};
+use pages::{DrawnScores, Page, Provenance};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
@@ -107,8 +107,13 @@ pub async fn compare(
     }
     let draw = move || {
         let report = serde_json::to_value(comparison)?;
-        let page =
-            Page { kind: "comparison", report: &report, scores: &[], texts: &[], provenance: &Provenance::default() };
+        let page = Page {
+            kind: "comparison",
+            report: &report,
+            scores: &DrawnScores::default(),
+            texts: &[],
+            provenance: &Provenance::default(),
+        };
         Ok::<_, serde_json::Error>(page.html())
     };
     Ok(page::answer(state.scorer.workers().run(draw).await?.map_err(Problem::internal)?))

@@ -16,8 +16,9 @@ use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::stream;
-use pages::{BYTES_PER_SCORE, MethodScores, drawn_methods};
+use pages::{BYTES_PER_SCORE, DrawnScores};
 use serde_json::Value;
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -120,22 +121,18 @@ pub async fn trees(state: &ApiState, scores: StoredScores) -> Result<(SampleTree
     Ok(trees.finish())
 }
 
-/// Reads the scores of the methods that the page of a report draws.
-pub async fn drawn(state: &ApiState, scores: StoredScores, report: &Value) -> Result<Vec<MethodScores>, Problem> {
-    let place =
-        |label: &str| scores.header.listed().find(|(_, column)| &*column.method.label == label).map(|(place, _)| place);
-    let (places, mut drawn): (Vec<usize>, Vec<MethodScores>) =
-        drawn_methods(report).into_iter().filter_map(|label| Some((place(&label)?, MethodScores::new(label)))).unzip();
-    let bytes = BYTES_PER_SCORE * (scores.header.rows * places.len()) as u64;
+/// Reads the scores that the page of a report draws.
+pub async fn drawn(state: &ApiState, scores: StoredScores, report: &Value) -> Result<DrawnScores, Problem> {
+    let mut drawn = DrawnScores::new(report);
+    let bytes = BYTES_PER_SCORE * (scores.header.rows * (drawn.methods.len() + 1)) as u64;
     state.memory.grow_to(bytes + LINES_MEMORY)?;
+    let header = Arc::clone(&scores.header);
+    let places: HashMap<&str, usize> = header.listed().map(|(place, column)| (&*column.method.label, place)).collect();
     let mut reader = ScoreReader::new(scores);
     while let Some(rows) = reader.next_rows().await? {
-        for row in &rows {
-            for (place, method) in places.iter().zip(&mut drawn) {
-                if let Some(score) = row.scores.scores[*place] {
-                    method.add(row.scores.member, score);
-                }
-            }
+        for ScoredRow { scores, .. } in &rows {
+            let document = scores.document.as_ref().map(ToString::to_string);
+            drawn.add(scores.member, document.as_deref(), |label| scores.scores[*places.get(label)?]);
         }
     }
     Ok(drawn)

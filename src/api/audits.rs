@@ -20,7 +20,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use futures::TryStreamExt;
 use mia::methods::{AuxiliaryPass, LabelledMethod, faults_of_texts};
-use pages::{MethodScores, TextStrip};
+use pages::{DrawnScores, TextStrip};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::pin::pin;
@@ -136,10 +136,10 @@ impl JobResource for AuditKind {
         progress
     }
 
-    async fn drawn_scores(state: &ApiState, id: Uuid, report: &Value) -> Result<Vec<MethodScores>, Problem> {
+    async fn drawn_scores(state: &ApiState, id: Uuid, report: &Value) -> Result<DrawnScores, Problem> {
         match state.jobs.kind::<Self>()?.scores(id).await? {
             Some(scores) => audit_scores::drawn(state, scores, report).await,
-            None => Ok(Vec::new()),
+            None => Ok(DrawnScores::default()),
         }
     }
 

@@ -4,8 +4,9 @@ use crate::audits::AuditResults;
 use crate::new_file::NewFile;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use pages::{MethodScores, Page, Provenance, TextStrip, drawn_methods};
+use pages::{DrawnScores, Page, Provenance, TextStrip, document_name};
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ pub fn run(args: &ReportPageArgs) -> Result<()> {
     let scores = match args.scores.clone().or_else(beside) {
         Some(_) if kind != "audit" => bail!("--scores: the report is of a {kind}, whose page draws no scores"),
         Some(file) => read_scores(&file, report).with_context(|| file.display().to_string())?,
-        None => Vec::new(),
+        None => DrawnScores::default(),
     };
     let page = Page { kind, report, scores: &scores, texts: &[], provenance: &provenance }.html();
     match &args.output {
@@ -102,8 +103,8 @@ fn command(arguments: &[String]) -> String {
 }
 
 /// The scores of the methods that are drawn, from lines with `label` and `scores`.
-fn read_scores(file: &Path, report: &Value) -> Result<Vec<MethodScores>> {
-    let mut drawn: Vec<MethodScores> = drawn_methods(report).into_iter().map(MethodScores::new).collect();
+fn read_scores(file: &Path, report: &Value) -> Result<DrawnScores> {
+    let mut drawn = DrawnScores::new(report);
     for (number, line) in BufReader::new(File::open(file)?).lines().enumerate() {
         let (line, place) = (line?, || format!("line {}", number + 1));
         if line.trim().is_empty() {
@@ -116,13 +117,10 @@ fn read_scores(file: &Path, report: &Value) -> Result<Vec<MethodScores>> {
             label if *label == 0 => Some(false),
             label => bail!("{}: the label is 0, 1 or null, not {label}", place()),
         };
-        for method in &mut drawn {
-            if let Some(score) = row["scores"][&method.label].as_f64() {
-                method.add(member, score);
-            }
-        }
+        let document = row.get("document").map(document_name);
+        drawn.add(member, document.as_deref(), |label| row["scores"][label].as_f64());
     }
-    for (method, scores) in drawn.iter().map(|scores| (method(report, &scores.label), scores)) {
+    for (method, scores) in drawn.methods.iter().map(|scores| (method(report, &scores.label), scores)) {
         let (known, read) = (method["scored"].as_u64(), scores.count() as u64);
         ensure!(
             known == Some(read),
@@ -148,19 +146,12 @@ pub fn draw_audit<R>(
     arguments: &[String],
     draw: impl FnOnce(Page) -> R,
 ) -> R {
-    let place =
-        |label: &str| results.listed().find(|(_, column)| &*column.method.label == label).map(|(place, _)| place);
-    let scores = |label: String| {
-        let place = place(&label)?;
-        let mut scores = MethodScores::new(label);
-        results
-            .rows
-            .iter()
-            .filter_map(|row| Some((row.member, row.scores[place]?)))
-            .for_each(|(m, score)| scores.add(m, score));
-        Some(scores)
-    };
-    let scores: Vec<MethodScores> = drawn_methods(report).into_iter().filter_map(scores).collect();
+    let places: HashMap<&str, usize> = results.listed().map(|(place, column)| (&*column.method.label, place)).collect();
+    let mut scores = DrawnScores::new(report);
+    for row in &results.rows {
+        let document = row.document.as_ref().map(ToString::to_string);
+        scores.add(row.member, document.as_deref(), |label| row.scores[*places.get(label)?]);
+    }
     let provenance = Provenance { command: Some(command(arguments)), ..Provenance::default() };
     draw(Page { kind: "audit", report, scores: &scores, texts, provenance: &provenance })
 }

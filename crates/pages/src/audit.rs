@@ -1,7 +1,8 @@
 //! The sections of the report of an audit.
 
-use crate::MethodScores;
+use crate::chart::{Strip, strip};
 use crate::distributions::histogram;
+use crate::drawn_scores::{DrawnScores, WorkScores};
 use crate::evidence;
 use crate::figures::{counted, left_out, table};
 use crate::generic;
@@ -18,6 +19,10 @@ const MOST_LISTED: usize = 200;
 /// Maximum number of methods over all groups that are listed.
 const MOST_GROUP_METHODS: usize = 400;
 
+/// Cells of the strip of a work, and their heights.
+const CELLS: usize = 256;
+const LEVELS: usize = 8;
+
 /// Parts that have no section of their own, with the titles of those that they get.
 const OTHERS: [(&str, &str); 6] = [
     ("decisions", "List of texts at a false discovery rate"),
@@ -28,13 +33,13 @@ const OTHERS: [(&str, &str); 6] = [
     ("selected_tokens", "Tokens selected most often"),
 ];
 
-/// The sections between the answer and the provenance. `scores` are of the methods that are drawn, the primary one first, and `texts` are
-/// shown token by token.
-pub fn sections(report: &Part, scores: &[MethodScores], texts: &[TextStrip]) -> Markup {
+/// The sections between the answer and the provenance. `texts` are shown token by token.
+pub fn sections(report: &Part, drawn: &DrawnScores, texts: &[TextStrip]) -> Markup {
+    let scores = &drawn.methods;
     html! {
         (evidence::what_would_change_it(report))
         (samples(&report.get("samples")))
-        (works(report))
+        (works(report, &drawn.works))
         (methods::tables(report))
         @if scores.iter().any(|scores| scores.count() > 0) {
             h2 { "Scores" }
@@ -69,7 +74,7 @@ fn samples(samples: &Part) -> Markup {
     }
 }
 
-fn works(report: &Part) -> Markup {
+fn works(report: &Part, scores: &[WorkScores]) -> Markup {
     let works = report.get("works").elements();
     let shown = &works[..works.len().min(MOST_LISTED)];
     let row = |work: &Part| {
@@ -97,6 +102,36 @@ fn works(report: &Part) -> Markup {
                 &shown.iter().map(row).collect::<Vec<_>>(),
             ))
             (left_out(works.len(), shown.len(), "works"))
+            (passages(scores))
+        }
+    }
+}
+
+/// A strip for each work: the score of each passage from the beginning of the work to its end.
+fn passages(works: &[WorkScores]) -> Markup {
+    let all = || works.iter().flat_map(|work| work.scores.iter().copied());
+    let (low, high) =
+        all().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), score| (low.min(score), high.max(score)));
+    let height = |score: f64| ((score - low) / (high - low) * (LEVELS - 1) as f64).round() as usize + 1;
+    let cells = |WorkScores { scores, .. }: &WorkScores| {
+        let cells = CELLS.min(scores.len());
+        // Of more passages than cells, a cell shows the highest.
+        let start = |cell: usize| cell * scores.len() / cells;
+        let highest = |cell: usize| scores[start(cell)..start(cell + 1)].iter().copied().map(height).max().unwrap_or(0);
+        Strip { heights: (0..cells).map(highest).collect(), highest: LEVELS }
+    };
+    let is_drawn = |work: &&WorkScores| !work.scores.is_empty();
+    html! {
+        @if low < high {
+            h3 { "Passages of the works" }
+            p {
+                "Each strip is a work from its first passage to its last; the higher a cell, the higher the score of the passage, from the \
+                 lowest to the highest of the works shown. A passage alone decides nothing."
+            }
+            @for work in works.iter().filter(is_drawn) {
+                p.note { (work.document) ", " (work.scores.len()) " passages" }
+                (strip(&format!("Scores along {}", work.document), &cells(work)))
+            }
         }
     }
 }
@@ -162,4 +197,23 @@ fn annex(report: &Part) -> Markup {
 
 fn has_bootstrap(report: &Part) -> bool {
     report.get("methods").elements().iter().any(|method| !method.get("bootstrap").is_absent())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strip_has_a_cell_for_each_passage_up_to_256() {
+        let work = |scores: Vec<f64>| WorkScores { document: "a < b".to_owned(), scores };
+        let html = passages(&[
+            work(vec![1.0, 2.0, 1.5]),
+            work((0..1_000).map(|n| f64::from(n % 7)).collect()),
+            work(Vec::new()),
+        ]);
+        let html = html.into_string();
+        assert!(html.contains("a &lt; b, 3 passages") && html.contains("1000 passages"), "{html}");
+        assert_eq!(html.matches("<svg").count(), 2, "{html}");
+        assert_eq!(passages(&[work(vec![1.0, 1.0])]).into_string(), "");
+    }
 }

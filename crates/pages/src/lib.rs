@@ -8,6 +8,7 @@
 mod audit;
 mod chart;
 mod distributions;
+mod drawn_scores;
 mod evidence;
 mod figures;
 mod generic;
@@ -20,6 +21,7 @@ mod roc;
 mod strips;
 mod sweeps;
 
+pub use drawn_scores::{DrawnScores, WorkScores, document_name};
 pub use page::{Page, Provenance, STYLE};
 pub use strips::{StripToken, TextStrip};
 
@@ -65,7 +67,7 @@ const MOST_DRAWN: usize = 4;
 /// Labels of the methods of an audit that are drawn, at most four: the primary one, its baseline without weights, and the first of the
 /// others. None are chosen by their results.
 #[must_use]
-pub fn drawn_methods(report: &serde_json::Value) -> Vec<String> {
+fn drawn_methods(report: &serde_json::Value) -> Vec<String> {
     let methods = report["methods"].as_array().map_or(&[][..], Vec::as_slice);
     let labels = || methods.iter().filter_map(|method| method["label"].as_str());
     let primary = [&report["verdict"]["primary"], &report["provenance"]["request"]["primary"]]

@@ -1,6 +1,6 @@
 //! The page of a report.
 
-use crate::MethodScores;
+use crate::DrawnScores;
 use crate::audit;
 use crate::evidence;
 use crate::generic;
@@ -33,8 +33,8 @@ pub struct Page<'a> {
     pub kind: &'a str,
     /// The report as its clients read it.
     pub report: &'a Value,
-    /// Scores of the methods that are drawn, the primary one first; empty where there are none.
-    pub scores: &'a [MethodScores],
+    /// Scores that are drawn; empty if there are none.
+    pub scores: &'a DrawnScores,
     /// Texts that are shown token by token.
     pub texts: &'a [TextStrip],
     pub provenance: &'a Provenance,
@@ -163,6 +163,7 @@ fn capitalised(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MethodScores;
     use serde_json::json;
 
     /// A report with hostile texts wherever a client may put one.
@@ -194,7 +195,14 @@ mod tests {
             scores.add(Some(member), score);
         }
         let provenance = Provenance { command: Some("pdr-audit audit '<b>'".to_owned()), ..Provenance::default() };
-        Page { kind: "audit", report, scores: &[scores], texts: &[], provenance: &provenance }.html()
+        Page {
+            kind: "audit",
+            report,
+            scores: &DrawnScores { methods: vec![scores], ..DrawnScores::default() },
+            texts: &[],
+            provenance: &provenance,
+        }
+        .html()
     }
 
     #[test]
@@ -250,8 +258,13 @@ mod tests {
         let report = report("a \u{1} < & b");
         let mut scores = MethodScores::new("m\u{1}<");
         [(true, 1.0), (false, 0.1)].into_iter().for_each(|(member, score)| scores.add(Some(member), score));
-        let page =
-            Page { kind: "audit", report: &report, scores: &[scores], texts: &[], provenance: &Provenance::default() };
+        let page = Page {
+            kind: "audit",
+            report: &report,
+            scores: &DrawnScores { methods: vec![scores], ..DrawnScores::default() },
+            texts: &[],
+            provenance: &Provenance::default(),
+        };
         let figures = page.figures();
         let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
         let expected = [
@@ -272,16 +285,30 @@ mod tests {
     fn reports_of_other_kinds_and_without_a_verdict_are_pages_too() {
         let none = Provenance::default();
         let unlabelled = json!({ "samples": { "total": 1 }, "methods": [{ "label": "loss", "scored": 1 }], "provenance": { "model": "m" } });
-        let html = Page { kind: "audit", report: &unlabelled, scores: &[], texts: &[], provenance: &none }.html();
+        let html =
+            Page { kind: "audit", report: &unlabelled, scores: &DrawnScores::default(), texts: &[], provenance: &none }
+                .html();
         assert!(html.contains("There is no verdict") && html.contains("<h1>Audit of m</h1>"), "{html}");
         let memorization = json!({ "model": { "id": "m", "digest": "sha256:00" }, "summary": { "reading": "It completes 2 of 104." } });
-        let html =
-            Page { kind: "memorization", report: &memorization, scores: &[], texts: &[], provenance: &none }.html();
+        let html = Page {
+            kind: "memorization",
+            report: &memorization,
+            scores: &DrawnScores::default(),
+            texts: &[],
+            provenance: &none,
+        }
+        .html();
         assert!(html.contains("<h1>Memorization of m</h1>") && html.contains("It completes 2 of 104."), "{html}");
         assert!(
-            Page { kind: "audit", report: &json!(null), scores: &[], texts: &[], provenance: &none }
-                .html()
-                .ends_with("</html>")
+            Page {
+                kind: "audit",
+                report: &json!(null),
+                scores: &DrawnScores::default(),
+                texts: &[],
+                provenance: &none
+            }
+            .html()
+            .ends_with("</html>")
         );
     }
 }

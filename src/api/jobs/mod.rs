@@ -17,7 +17,7 @@ use crate::jobs::{JobKind, JobSnapshot, JobSubject, Subject, Submission};
 use crate::scorer::Scorer;
 use crate::store::DatasetRow;
 use attestation::SampleTrees;
-use pages::{MethodScores, TextStrip};
+use pages::{DrawnScores, TextStrip};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -117,8 +117,8 @@ pub trait JobResource: JobKind + Sized {
         _state: &ApiState,
         _id: Uuid,
         _report: &Value,
-    ) -> impl Future<Output = Result<Vec<MethodScores>, Problem>> + Send {
-        async { Ok(Vec::new()) }
+    ) -> impl Future<Output = Result<DrawnScores, Problem>> + Send {
+        async { Ok(DrawnScores::default()) }
     }
 
     /// True if the page of a report shows texts on request.

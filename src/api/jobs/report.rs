@@ -12,7 +12,7 @@ use crate::store::JobStatus;
 use attestation::{RunTimes, sign_eval_result, sign_report};
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
-use pages::{BYTES_PER_SCORE, MethodScores, Page, Provenance};
+use pages::{BYTES_PER_SCORE, Page, Provenance};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
@@ -90,8 +90,7 @@ async fn page<K: JobResource>(
     let scores = K::drawn_scores(state, job.id, &report).await?;
     let texts = if texts > 0 { K::text_strips(state, job.id, &report, texts).await? } else { Vec::new() };
     let tokens: usize = texts.iter().map(|text| text.tokens.len()).sum();
-    let drawn: usize = scores.iter().map(MethodScores::count).sum();
-    state.memory.grow_to(COPIES * bytes + BYTES_PER_SCORE * drawn as u64 + BYTES_PER_TOKEN * tokens as u64)?;
+    state.memory.grow_to(COPIES * bytes + BYTES_PER_SCORE * scores.count() as u64 + BYTES_PER_TOKEN * tokens as u64)?;
     let ended = rfc3339(job.finished_at);
     let model = Some(job.subject.summary().model.to_owned());
     let provenance = Provenance { job: Some(job.id.to_string()), ended, command: None, model };
