@@ -1,6 +1,7 @@
-import type { JSX } from "preact";
+import { Fragment, type JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { reachable } from "./api/http";
+import { sessions } from "./api/key";
 import { KeyButton, KeyDialog } from "./components/KeyDialog";
 import { useObservable } from "./observable";
 import { CalibrationsPage } from "./pages/CalibrationsPage";
@@ -56,6 +57,7 @@ function page(current: Route): JSX.Element {
 export function App() {
   const current = useObservable(route);
   const answers = useObservable(reachable);
+  const session = useObservable(sessions);
   const heading = useRef<HTMLHeadingElement>(null);
   const first = useRef(true);
   useLayoutEffect(() => {
@@ -86,10 +88,10 @@ export function App() {
       <div role="status">{!answers && <p class="banner">The service does not answer; trying again.</p>}</div>
       <main id="main">
         <h1 ref={heading} tabIndex={-1}>{TITLES[current.page]}</h1>
-        {page(current)}
+        <Fragment key={session}>{page(current)}</Fragment>
       </main>
       <footer>
-        <p>Through <code>/v1</code> alone. <a href="docs">API documentation</a>, <a href="openapi.json">OpenAPI document</a></p>
+        <p>The page uses <code>/v1</code> alone. <a href="docs">API documentation</a>, <a href="openapi.json">OpenAPI document</a></p>
       </footer>
       <KeyDialog />
     </>

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { type Failure, isAbort, toFailure } from "./api/failure";
-import { recoveries } from "./api/http";
+import type { Page } from "./api/calls";
+import { type Failure, toFailure } from "./api/failure";
+import { renewals } from "./api/key";
 import { useObservable } from "./observable";
 
 export interface Loaded<T> {
@@ -9,32 +10,85 @@ export interface Loaded<T> {
   reload(): void;
 }
 
-/** The answer of `read`, which is called again when `inputs` change, on `reload`, and when the service answers again. The last data stays meanwhile. */
-export function useLoad<T>(read: () => Promise<T>, inputs: unknown[]): Loaded<T> {
+/**
+ * The answer of `read`, which is called again when `inputs` change, on `reload`, and where a renewal may bring it. With `pause` it is
+ * called again so many milliseconds after each answer while the page is visible. The last data stays meanwhile.
+ */
+export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, inputs: unknown[], pause?: (data: T | null) => number): Loaded<T> {
   const [state, setState] = useState<{ data: T | null; failure: Failure | null }>({ data: null, failure: null });
   const [asked, setAsked] = useState(0);
-  const recovered = useObservable(recoveries);
+  const renewed = useObservable(renewals);
   useEffect(() => {
-    let current = true;
-    read().then(
-      (data) => current && setState({ data, failure: null }),
-      (error) => current && !isAbort(error) && setState((before) => ({ data: before.data, failure: toFailure(error) })),
-    );
-    return () => {
-      current = false;
+    const controller = new AbortController();
+    const { signal } = controller;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const ask = async () => {
+      let data: T | null = null;
+      try {
+        data = await read(signal);
+        if (signal.aborted) return;
+        setState({ data, failure: null });
+      } catch (error) {
+        if (signal.aborted) return;
+        setState((before) => ({ data: before.data, failure: toFailure(error) }));
+      }
+      if (pause) wait(pause(data));
     };
-  }, [...inputs, asked, recovered]);
+    const wait = (milliseconds: number) => {
+      timer = setTimeout(() => (document.visibilityState === "visible" ? void ask() : wait(milliseconds)), milliseconds);
+    };
+    void ask();
+    return () => {
+      controller.abort();
+      clearTimeout(timer);
+    };
+  }, [...inputs, asked, renewed]);
   const reload = useCallback(() => setAsked((count) => count + 1), []);
   return { ...state, reload };
 }
 
-/** Runs `action` every so many milliseconds while `active` and the page is visible. */
-export function useEvery(milliseconds: number, active: boolean, action: () => void): void {
-  useEffect(() => {
-    if (!active) return;
-    const timer = setInterval(() => {
-      if (document.visibilityState === "visible") action();
-    }, milliseconds);
-    return () => clearInterval(timer);
-  }, [milliseconds, active, action]);
+export interface Pages<T> extends Loaded<T[]> {
+  /** Reads the next page; null where there is none. */
+  more: (() => void) | null;
+  busy: boolean;
+}
+
+/** A list that comes in pages: the first one as by `useLoad`, and further ones as they are asked for. */
+export function usePages<T extends { id: string }>(
+  read: (after: string | undefined, signal: AbortSignal) => Promise<Page<T>>,
+  pause?: (list: T[]) => number,
+): Pages<T> {
+  const first = useLoad((signal) => read(undefined, signal), [], pause && ((page) => pause(page?.list ?? [])));
+  const [further, setFurther] = useState<Page<T>>({ list: [] });
+  const [failure, setFailure] = useState<Failure | null>(null);
+  const [busy, setBusy] = useState(false);
+  const controller = useUnmounting();
+  const next = further.list.length > 0 ? further.next : first.data?.next;
+  const more = async () => {
+    setBusy(true);
+    setFailure(null);
+    try {
+      const page = await read(next ?? undefined, controller.signal);
+      setFurther({ list: [...further.list, ...page.list], next: page.next });
+    } catch (error) {
+      if (!controller.signal.aborted) setFailure(toFailure(error));
+    }
+    setBusy(false);
+  };
+  const items = new Map<string, T>();
+  for (const item of [...(first.data?.list ?? []), ...further.list]) if (!items.has(item.id)) items.set(item.id, item);
+  return {
+    data: first.data && [...items.values()],
+    failure: first.failure ?? failure,
+    reload: first.reload,
+    more: next ? () => void more() : null,
+    busy,
+  };
+}
+
+/** A controller that is aborted when the component goes. */
+export function useUnmounting(): AbortController {
+  const [controller] = useState(() => new AbortController());
+  useEffect(() => () => controller.abort(), [controller]);
+  return controller;
 }

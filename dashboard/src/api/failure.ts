@@ -1,6 +1,6 @@
 import type { Problem } from "./schemas";
 
-/** A refusal of the service, or the want of an answer: then `problem` is null. */
+/** A refusal of the service, or a request without its answer: then `problem` is null. */
 export class Failure extends Error {
   constructor(
     message: string,

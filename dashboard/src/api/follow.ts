@@ -42,7 +42,7 @@ export function follow(kind: JobKind, id: string, follower: Follower): () => voi
       if (isAbort(error)) return;
       const failure = toFailure(error);
       follower.onFailure(failure);
-      if (failure.problem !== null && failure.status >= 400 && failure.status < 500 && failure.status !== 429) controller.abort();
+      if (failure.status >= 400 && failure.status < 500 && failure.status !== 429) controller.abort();
     } finally {
       asking = false;
     }
@@ -52,7 +52,7 @@ export function follow(kind: JobKind, id: string, follower: Follower): () => voi
     while (!signal.aborted) {
       try {
         const headers: Record<string, string> = lastEvent ? { "last-event-id": lastEvent } : {};
-        const response = await request(eventsPath(kind, id), { accept: "text/event-stream", headers, signal });
+        const response = await request(eventsPath(kind, id), { accept: "text/event-stream", headers, signal, optional: true });
         const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
         const parser = new EventParser();
         for (;;) {

@@ -6,10 +6,17 @@ let key: string | null = null;
 /** The reason why a key is asked for; null while none is. */
 export const keyRequest = new Observable<string | null>(null);
 export const hasKey = new Observable(false);
+/** Counts up where a request that failed may now succeed: another key was entered, or the service answers again. */
+export const renewals = new Observable(0);
+/** Counts up where a key is forgotten, and with it all that it fetched. */
+export const sessions = new Observable(0);
+
+/** Characters that a header can send and a key can have. */
+export const KEY = /^[\x21-\x7e]+$/;
 
 let waiting: ((entered: boolean) => void)[] = [];
 
-/** Whoever enters none is left alone until another page is opened. */
+/** After a dialog that was left without a key none opens by itself until another page is opened. */
 let declined = false;
 addEventListener("hashchange", () => {
   declined = false;
@@ -26,14 +33,23 @@ export function askForKey(reason: string, byHand = false): Promise<boolean> {
   return new Promise((resolve) => waiting.push(resolve));
 }
 
+/** Ends the dialog: with a key, or with null where none was entered. */
 export function answerKeyRequest(entered: string | null): void {
   declined = entered === null;
   if (entered !== null) {
-    key = entered === "" ? null : entered;
-    hasKey.value = key !== null;
+    key = entered;
+    hasKey.value = true;
+    renewals.value++;
   }
   keyRequest.value = null;
   const resolved = waiting;
   waiting = [];
   for (const resolve of resolved) resolve(entered !== null);
+}
+
+export function forgetKey(): void {
+  key = null;
+  declined = true;
+  hasKey.value = false;
+  sessions.value++;
 }

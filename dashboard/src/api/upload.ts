@@ -1,5 +1,5 @@
 import { Failure, answerFailure } from "./failure";
-import { mayRepeat, noAnswer, query } from "./http";
+import { mayRepeat, noAnswer, noticeOutage, query } from "./http";
 import { currentKey } from "./key";
 import type { Dataset } from "./schemas";
 
@@ -19,7 +19,9 @@ export async function uploadDataset(upload: Upload): Promise<Dataset> {
     try {
       return await send(upload, key);
     } catch (error) {
-      if (!(error instanceof Failure) || !(await mayRepeat(error, key))) throw error;
+      if (!(error instanceof Failure)) throw error;
+      void noticeOutage(error);
+      if (!(await mayRepeat(error, key))) throw error;
     }
   }
 }

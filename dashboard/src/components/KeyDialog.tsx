@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { answerKeyRequest, askForKey, hasKey, keyRequest } from "../api/key";
+import { KEY, answerKeyRequest, askForKey, forgetKey, hasKey, keyRequest } from "../api/key";
 import { useObservable } from "../observable";
 import { TextField } from "./Fields";
 
@@ -16,8 +16,10 @@ export function KeyDialog() {
       dialog.current.close();
     }
   }, [reason]);
+  const [fault, setFault] = useState(false);
   const answer = (value: string | null) => {
     setEntered("");
+    setFault(false);
     answerKeyRequest(value);
   };
   return (
@@ -28,11 +30,15 @@ export function KeyDialog() {
       {reason !== null && (
         <form onSubmit={(event) => {
           event.preventDefault();
-          answer(entered.trim());
+          const key = entered.trim();
+          if (KEY.test(key)) answer(key);
+          else setFault(true);
         }}>
           <h2 id="key-title">API key</h2>
           <p>The service asks for a key. It is kept in the memory of this tab until the page is left or reloaded, and is stored nowhere.</p>
-          {reason && <p class="notice fault" role="alert">{reason}</p>}
+          {fault
+            ? <p class="notice fault" role="alert">A key has no spaces and no characters beyond ASCII.</p>
+            : reason && <p class="notice fault" role="alert">{reason}</p>}
           <TextField label="Key" secret value={entered} onInput={setEntered} placeholder="pdr_…" />
           <p class="actions">
             <button type="submit" class="primary" disabled={entered.trim() === ""}>Use the key</button>
@@ -47,6 +53,6 @@ export function KeyDialog() {
 export function KeyButton() {
   const known = useObservable(hasKey);
   return known
-    ? <button type="button" class="plain" onClick={() => answerKeyRequest("")}>Forget the key</button>
+    ? <button type="button" class="plain" onClick={forgetKey}>Forget the key</button>
     : <button type="button" class="plain" onClick={() => void askForKey("", true)}>Enter a key</button>;
 }

@@ -30,7 +30,7 @@ export function Note({ children }: { children: ComponentChildren }) {
   return <p class="faint">{children}</p>;
 }
 
-/** `data` once it is there, else the failure or a word of patience. */
+/** `data` once it is there; else the failure, or that it is being loaded. */
 export function Await<T>({ data, failure, children }: { data: T | null; failure: Failure | null; children: (data: T) => ComponentChildren }) {
   return (
     <>

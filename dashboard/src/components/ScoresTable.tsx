@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { type Failure, isAbort, toFailure } from "../api/failure";
 import { ScoreReader } from "../api/scores";
 import type { SampleLine } from "../api/schemas";
+import { useLoad } from "../load";
 import { count, short } from "../pure/format";
 import { visible } from "../pure/text";
 import { SelectField } from "./Fields";
@@ -21,23 +21,9 @@ export function ScoresTable({ id, total, labels }: Props) {
   useEffect(() => () => reader.close(), [reader]);
   const [label, setLabel] = useState(labels[0] ?? "");
   const [first, setFirst] = useState(0);
-  const [rows, setRows] = useState<SampleLine[] | null>(null);
-  const [failure, setFailure] = useState<Failure | null>(null);
   const [target, setTarget] = useState("");
-  useEffect(() => {
-    let current = true;
-    reader.page(first, PAGE).then(
-      (page) => {
-        if (!current) return;
-        setRows(page);
-        setFailure(null);
-      },
-      (error) => current && !isAbort(error) && setFailure(toFailure(error)),
-    );
-    return () => {
-      current = false;
-    };
-  }, [reader, first]);
+  const { data: shown, failure } = useLoad(async () => ({ first, rows: await reader.page(first, PAGE) }), [reader, first]);
+  const rows = shown?.rows;
 
   const last = Math.max(0, Math.floor((total - 1) / PAGE) * PAGE);
   const show = (sample: number) => setFirst(Math.max(0, Math.min(last, Math.floor(sample / PAGE) * PAGE)));
@@ -85,7 +71,7 @@ export function ScoresTable({ id, total, labels }: Props) {
       </div>
       <p class="actions">
         <button type="button" disabled={first === 0} onClick={() => setFirst(first - PAGE)}>Previous</button>
-        <span role="status">{rows ? `${count(first + 1)} to ${count(first + rows.length)} of ${count(total)}` : "Loading \u2026"}</span>
+        <span role="status">{shown ? `${count(shown.first + 1)} to ${count(shown.first + shown.rows.length)} of ${count(total)}` : "Loading \u2026"}</span>
         <button type="button" disabled={first >= last} onClick={() => setFirst(first + PAGE)}>Next</button>
       </p>
     </>

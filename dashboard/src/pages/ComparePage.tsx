@@ -3,7 +3,7 @@ import { comparison, comparisonPath, jobs as getJobs } from "../api/calls";
 import type { AuditComparison, Job } from "../api/schemas";
 import { DownloadButton } from "../components/DownloadButton";
 import { SelectField } from "../components/Fields";
-import { Await } from "../components/Notices";
+import { Await, Note } from "../components/Notices";
 import { ReportFrame } from "../components/ReportFrame";
 import { useLoad } from "../load";
 import { count, short, time } from "../pure/format";
@@ -12,10 +12,10 @@ import { compareLink, go, jobLink } from "../routes";
 import { jobName } from "./JobsPage";
 
 export function ComparePage({ a, b }: { a: string; b: string }) {
-  const { data, failure } = useLoad(() => getJobs("audits", { status: "succeeded", limit: 500 }), []);
+  const { data, failure } = useLoad((signal) => getJobs("audits", { status: "succeeded", limit: 500 }, signal), []);
   return (
     <>
-      <Await data={data} failure={failure}>{({ jobs }) => <Chooser key={`${a}/${b}`} jobs={jobs} a={a} b={b} />}</Await>
+      <Await data={data} failure={failure}>{({ list }) => <Chooser key={`${a}/${b}`} jobs={list} a={a} b={b} />}</Await>
       {a && b && <Comparison key={`${a}/${b}`} a={a} b={b} />}
     </>
   );
@@ -42,7 +42,7 @@ function Chooser({ jobs, a, b }: { jobs: Job[]; a: string; b: string }) {
 }
 
 function Comparison({ a, b }: { a: string; b: string }) {
-  const { data, failure } = useLoad(() => comparison(a, b), [a, b]);
+  const { data, failure } = useLoad((signal) => comparison(a, b, signal), [a, b]);
   const path = comparisonPath(a, b);
   return (
     <Await data={data} failure={failure}>
@@ -74,31 +74,38 @@ function Differences({ compared }: { compared: AuditComparison }) {
   const labelled = compared.methods.some((method) => method.delta != null);
   const interval = (pair: number[] | null | undefined) => (pair ? `${short(pair[0])} to ${short(pair[1])}` : "\u2013");
   return (
-    <div class="wide" tabIndex={0} role="region" aria-label="Differences by method">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Method</th><th scope="col" class="number-cell">Scored</th>
-            {labelled
-              ? <><th scope="col" class="number-cell">AUROC a</th><th scope="col" class="number-cell">AUROC b</th><th scope="col" class="number-cell">b − a</th>
-                <th scope="col" class="number-cell">Interval</th><th scope="col" class="number-cell">p-value</th></>
-              : <th scope="col" class="number-cell">Mean of b − a</th>}
-          </tr>
-        </thead>
-        <tbody>
-          {compared.methods.map((method) => (
-            <tr key={method.label}>
-              <th scope="row"><code>{visible(method.label)}</code></th>
-              <td class="number-cell">{count(method.scored)}</td>
+    <>
+      <div class="wide" tabIndex={0} role="region" aria-label="Differences by method">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Method</th><th scope="col" class="number-cell">Scored</th>
               {labelled
-                ? <><td class="number-cell">{short(method.auroc_a)}</td><td class="number-cell">{short(method.auroc_b)}</td>
-                  <td class="number-cell" title={String(method.delta ?? "")}>{short(method.delta)}</td>
-                  <td class="number-cell">{interval(method.interval)}</td><td class="number-cell">{short(method.p_value)}</td></>
-                : <td class="number-cell">{short(method.mean_difference)}</td>}
+                ? <><th scope="col" class="number-cell">AUROC a</th><th scope="col" class="number-cell">AUROC b</th><th scope="col" class="number-cell">b − a</th>
+                  <th scope="col" class="number-cell">{compared.bootstrap.confidence == null ? "Interval" : `${100 * compared.bootstrap.confidence} % interval`}</th>
+                  <th scope="col" class="number-cell">p-value, unadjusted</th></>
+                : <th scope="col" class="number-cell">Mean of b − a</th>}
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+          </thead>
+          <tbody>
+            {compared.methods.map((method) => (
+              <tr key={method.label}>
+                <th scope="row"><code>{visible(method.label)}</code></th>
+                <td class="number-cell">{count(method.scored)}</td>
+                {labelled
+                  ? <><td class="number-cell">{short(method.auroc_a)}</td><td class="number-cell">{short(method.auroc_b)}</td>
+                    <td class="number-cell" title={String(method.delta ?? "")}>{short(method.delta)}</td>
+                    <td class="number-cell">{interval(method.interval)}</td><td class="number-cell">{short(method.p_value)}</td></>
+                  : <td class="number-cell">{short(method.mean_difference)}</td>}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <Note>
+        {labelled && "Intervals and p-values are DeLong\u2019s for paired scores; no p-value is adjusted for the number of methods. "}
+        Numbers are rounded here; the JSON has all digits.
+      </Note>
+    </>
   );
 }

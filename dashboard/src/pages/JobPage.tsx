@@ -1,7 +1,7 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { SIGNED, cancelJob, deleteJob, reportPath, scoresPath } from "../api/calls";
 import { type Failure, toFailure } from "../api/failure";
-import { recoveries } from "../api/http";
+import { renewals } from "../api/key";
 import { type Channel, follow } from "../api/follow";
 import { type Audit, type Calibration, type Job, type JobKind, isFinal } from "../api/schemas";
 import { AuditResults } from "../components/AuditResults";
@@ -22,7 +22,7 @@ export function JobPage({ kind, id }: { kind: JobKind; id: string }) {
   const [job, setJob] = useState<Job | null>(null);
   const [channel, setChannel] = useState<Channel>("stream");
   const [failure, setFailure] = useState<Failure | null>(null);
-  const recovered = useObservable(recoveries);
+  const renewed = useObservable(renewals);
   useEffect(
     () =>
       follow(kind, id, {
@@ -32,9 +32,9 @@ export function JobPage({ kind, id }: { kind: JobKind; id: string }) {
         },
         onProgress: (progress) => setJob((before) => (before ? ({ ...before, progress } as Job) : before)),
         onChannel: setChannel,
-        onFailure: (next) => next.problem && setFailure(next),
+        onFailure: (next) => next.status > 0 && setFailure(next),
       }),
-    [kind, id, recovered],
+    [kind, id, renewed],
   );
   const act = async (action: () => Promise<void>) => {
     try {
@@ -52,9 +52,10 @@ export function JobPage({ kind, id }: { kind: JobKind; id: string }) {
       {job && (
         <>
           <h2>{jobName(job)}</h2>
-          <p aria-live="polite"><StatusLabel status={job.status} />{!isFinal(job.status) && <span class="faint"> {CHANNELS[channel]}</span>}</p>
+          <p><span aria-live="polite"><StatusLabel status={job.status} /></span>{!isFinal(job.status) && <span class="faint"> {CHANNELS[channel]}</span>}</p>
           {!isFinal(job.status) && <ProgressBar progress={job.progress} label={`Progress of ${jobName(job)}`} />}
           <Facts job={job} />
+          {!isFinal(job.status) && <ForecastFacts job={job} />}
           {job.error && <div class="notice fault"><ProblemText problem={job.error} /></div>}
           <p class="actions">
             {isFinal(job.status)
@@ -99,30 +100,48 @@ function Results({ kind, job }: { kind: JobKind; job: Job }) {
 
 function DeleteButton({ onDelete }: { onDelete(): void }) {
   const [asked, setAsked] = useState(false);
-  if (!asked) return <button type="button" onClick={() => setAsked(true)}>Delete</button>;
+  const safe = useRef<HTMLButtonElement>(null);
+  const first = useRef(true);
+  // The button that was pressed is gone; of those in its place the one that deletes nothing gets the focus.
+  useLayoutEffect(() => {
+    if (!first.current) safe.current?.focus();
+    first.current = false;
+  }, [asked]);
+  if (!asked) return <button key="ask" ref={safe} type="button" onClick={() => setAsked(true)}>Delete</button>;
   return (
     <>
       <span>The job and its results are deleted for good.</span>
-      <button type="button" onClick={onDelete}>Delete it</button>
-      <button type="button" onClick={() => setAsked(false)}>Keep it</button>
+      <button key="delete" type="button" onClick={onDelete}>Delete it</button>
+      <button key="keep" ref={safe} type="button" onClick={() => setAsked(false)}>Keep it</button>
     </>
   );
 }
 
 function Facts({ job }: { job: Job }) {
-  const forecast = "forecast" in job.progress ? job.progress.forecast : null;
   const methods = "methods" in job ? job.methods : null;
   const rows: [string, string][] = [["Id", job.id], ["Model", job.model], ["Submitted", time(job.created_at)]];
   if (job.started_at) rows.push(["Started", time(job.started_at)]);
   if (job.finished_at) rows.push(["Finished", time(job.finished_at)]);
   if (methods) rows.push(["Methods", plural(methods.length, "method")]);
   if (job.owner) rows.push(["Owner", job.owner]);
-  if (forecast) rows.push(["To score", `${plural(forecast.texts, "text")} of ${plural(forecast.works, "work")}, about ${count(forecast.estimated_tokens)} tokens`]);
-  if (forecast?.smallest_p != null) rows.push(["Smallest p-value", `${short(forecast.smallest_p)} with ${count(forecast.known_works ?? 0)} known works`]);
   return (
     <dl class="facts">
       {rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
       {job.dataset && <div><dt>Dataset</dt><dd><code title={job.dataset}>{digest(job.dataset)}</code></dd></div>}
     </dl>
+  );
+}
+
+function ForecastFacts({ job }: { job: Job }) {
+  const forecast = "forecast" in job.progress ? job.progress.forecast : null;
+  if (!forecast) return null;
+  return (
+    <>
+      <h3>Forecast</h3>
+      <p>
+        {plural(forecast.texts, "text")} of {plural(forecast.works, "work")} to score, about {count(forecast.estimated_tokens)} tokens.
+        {forecast.smallest_p != null && ` Beside ${plural(forecast.known_works ?? 0, "known work")} no p-value can be below ${short(forecast.smallest_p)}.`}
+      </p>
+    </>
   );
 }

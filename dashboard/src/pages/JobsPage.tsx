@@ -1,11 +1,10 @@
-import { useCallback, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { jobs as getJobs } from "../api/calls";
-import { type Failure, toFailure } from "../api/failure";
 import { JOB_KINDS, type Job, type JobKind, type Status, isFinal } from "../api/schemas";
 import { CheckField, SelectField } from "../components/Fields";
-import { Await, FailureNotice } from "../components/Notices";
+import { Await } from "../components/Notices";
 import { StatusLabel, progressWords } from "../components/Status";
-import { useEvery, useLoad } from "../load";
+import { usePages } from "../load";
 import { time } from "../pure/format";
 import { visible } from "../pure/text";
 import { compareLink, jobLink, jobsLink } from "../routes";
@@ -23,25 +22,7 @@ const PAGE = 50;
 
 export function JobsPage({ kind }: { kind: JobKind }) {
   const [status, setStatus] = useState<Status | "">("");
-  const [older, setOlder] = useState<{ jobs: Job[]; next: string | null } | null>(null);
-  const [failure, setFailure] = useState<Failure | null>(null);
   const [marked, setMarked] = useState<string[]>([]);
-  const loaded = useLoad(() => getJobs(kind, { status, limit: PAGE }), [kind, status]);
-  const { data, reload } = loaded;
-  useEvery(data?.jobs.some((job) => !isFinal(job.status)) ? 2000 : 10_000, true, useCallback(reload, [reload]));
-
-  const all = data ? [...data.jobs, ...(older?.jobs ?? [])] : [];
-  const list = all.filter((job, index) => all.findIndex((other) => other.id === job.id) === index);
-  const next = older ? older.next : (data?.next ?? null);
-  const more = async () => {
-    try {
-      const page = await getJobs(kind, { status, limit: PAGE, after: next ?? undefined });
-      setOlder({ jobs: [...(older?.jobs ?? []), ...page.jobs], next: page.next });
-      setFailure(null);
-    } catch (error) {
-      setFailure(toFailure(error));
-    }
-  };
   const mark = (id: string, on: boolean) => setMarked((before) => (on ? [...before, id].slice(-2) : before.filter((other) => other !== id)));
   const [a, b] = marked;
   return (
@@ -50,18 +31,31 @@ export function JobsPage({ kind }: { kind: JobKind }) {
         <ul>{JOB_KINDS.map((name) => <li key={name}><a href={jobsLink(name)} aria-current={name === kind ? "page" : undefined}>{KIND_NAMES[name]}</a></li>)}</ul>
       </nav>
       <div class="row">
-        <SelectField label="Status" value={status} choices={STATES.map((value) => ({ value, label: value || "any" }))} onChange={(value) => {
-          setOlder(null);
-          setStatus(value as Status | "");
-        }} />
+        <SelectField label="Status" value={status} choices={STATES.map((value) => ({ value, label: value || "any" }))} onChange={(value) => setStatus(value as Status | "")} />
         {kind === "audits" && (
           <p class="field">
             {a && b ? <a class="button aligned" href={compareLink(a, b)}>Compare the two</a> : <span class="faint aligned">Mark two audits that have succeeded to compare them.</span>}
           </p>
         )}
       </div>
-      <Await data={data} failure={loaded.failure}>
-        {() => list.length === 0 ? <p>There are none{status && ` that are ${status}`}. {kind === "audits" && <a href="#/new-audit">New audit</a>}</p> : (
+      <JobList key={status} kind={kind} status={status} marked={marked} onMark={mark} />
+    </>
+  );
+}
+
+interface ListProps {
+  kind: JobKind;
+  status: Status | "";
+  marked: string[];
+  onMark(id: string, on: boolean): void;
+}
+
+function JobList({ kind, status, marked, onMark }: ListProps) {
+  const { data, failure, more, busy } = usePages((after, signal) => getJobs(kind, { status, limit: PAGE, after }, signal), pollJobs);
+  return (
+    <>
+      <Await data={data} failure={failure}>
+        {(list) => list.length === 0 ? <p>There are none{status && ` that are ${status}`}. {kind === "audits" && <a href="#/new-audit">New audit</a>}</p> : (
           <div class="wide" tabIndex={0} role="region" aria-label="List of jobs">
             <table>
               <thead>
@@ -72,7 +66,7 @@ export function JobsPage({ kind }: { kind: JobKind }) {
                   <tr key={job.id}>
                     {kind === "audits" && (
                       <td><CheckField label={<span class="hidden">Compare {jobName(job)}</span>} checked={marked.includes(job.id)}
-                        disabled={job.status !== "succeeded"} onChange={(on) => mark(job.id, on)} /></td>
+                        disabled={job.status !== "succeeded"} onChange={(on) => onMark(job.id, on)} /></td>
                     )}
                     <td class="text-cell"><a href={jobLink(kind, job.id)}>{jobName(job)}</a></td>
                     <td><StatusLabel status={job.status} /></td>
@@ -86,10 +80,14 @@ export function JobsPage({ kind }: { kind: JobKind }) {
           </div>
         )}
       </Await>
-      <FailureNotice failure={failure} />
-      {next && <button type="button" onClick={more}>Older jobs</button>}
+      {more && <p class="actions"><button type="button" disabled={busy} onClick={more}>Older jobs</button>{busy && <span role="status">Loading …</span>}</p>}
     </>
   );
+}
+
+/** The pause until jobs are asked for again. */
+export function pollJobs(jobs: Job[]): number {
+  return jobs.some((job) => !isFinal(job.status)) ? 2000 : 10_000;
 }
 
 export function jobName(job: Job): string {

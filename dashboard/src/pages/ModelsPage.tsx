@@ -1,16 +1,17 @@
-import { useCallback, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { loadModel, models, unloadModel } from "../api/calls";
 import { type Failure, toFailure } from "../api/failure";
-import type { ModelEntry } from "../api/schemas";
+import type { ModelEntry, ModelList } from "../api/schemas";
 import { Await, FailureNotice, Note } from "../components/Notices";
-import { useEvery, useLoad } from "../load";
+import { useLoad } from "../load";
 import { bytes, count, digest, plural } from "../pure/format";
 
+/** The pause until the models are asked for again. */
+const poll = (list: ModelList | null) => (list?.models.some(({ state }) => state === "loading" || state === "draining") ? 1500 : 10_000);
+
 export function ModelsPage() {
-  const { data, failure, reload } = useLoad(models, []);
+  const { data, failure, reload } = useLoad(models, [], poll);
   const [refusal, setRefusal] = useState<Failure | null>(null);
-  const busy = data?.models.some((model) => model.state === "loading" || model.state === "draining") ?? false;
-  useEvery(busy ? 1500 : 10_000, true, useCallback(reload, [reload]));
   const change = async (action: (id: string) => Promise<unknown>, id: string) => {
     setRefusal(null);
     try {
