@@ -7,9 +7,15 @@ import { visible } from "../pure/text";
 import { TokenPanel } from "./TokenPanel";
 import { TokenStrip } from "./TokenStrip";
 
-const VIEW_NAMES: Record<View, string> = { lp: "lp", z: "z", weight: "weight", contribution: "contribution" };
+interface Props {
+  scored: Scored;
+  settings: Settings;
+  /** True while the answer is of other settings. */
+  pending: boolean;
+  asking: boolean;
+}
 
-export function ScoreResult({ scored, settings, pending }: { scored: Scored; settings: Settings; pending: boolean }) {
+export function ScoreResult({ scored, settings, pending, asking }: Props) {
   const { answer, tokens } = scored;
   const [view, setView] = useState<View>("contribution");
   const [current, setCurrent] = useState(1);
@@ -28,14 +34,15 @@ export function ScoreResult({ scored, settings, pending }: { scored: Scored; set
   return (
     <section aria-labelledby="score-title">
       <h2 id="score-title">Score</h2>
-      <div class="score" aria-live="polite" aria-busy={pending}>
+      <div class="score" aria-live="polite" aria-busy={asking}>
         <p class={pending ? "number pending" : "number"}>
           <output data-score>{value ?? "none"}</output> <code>{visible(method.label)}</code>
         </p>
         {plain && <p>Without weights <data value={result.scores[plain.label] ?? ""}>{result.scores[plain.label] ?? "none"}</data></p>}
         <p class="faint">
           {pending
-            ? <>Asking the service{columns.score !== null && <>; computed here: {columns.score.toPrecision(8)}</>} …</>
+            ? <>{asking ? "Asking the service …" : "This number is of earlier settings; the service has not answered for these."}
+              {columns.score !== null && <> Computed here: {columns.score.toPrecision(8)}.</>}</>
             : <>{plural(answer.usage.forward_passes, "forward pass", "forward passes")} for this number,{" "}
               {answer.usage.cached_passes} from the cache. A higher score means that the model finds the text more familiar; it is neither a
               probability nor a verdict.</>}
@@ -60,7 +67,7 @@ export function ScoreResult({ scored, settings, pending }: { scored: Scored; set
             {VIEWS.map((name) => (
               <label key={name} class="check">
                 <input type="radio" name="view" value={name} checked={view === name} onChange={() => setView(name)} />
-                <span>{VIEW_NAMES[name]}</span>
+                <span>{name}</span>
               </label>
             ))}
           </fieldset>

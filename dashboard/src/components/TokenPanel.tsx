@@ -22,7 +22,7 @@ export function TokenPanel({ token, index, columns, characters }: { token: Token
     <section class="panel" aria-label="Selected token">
       <h3><code class="piece">{visible(token.text) || "\u2205"}</code></h3>
       {token.lp == null && <p class="faint">Nothing precedes it, so it is never scored.</p>}
-      <dl class="facts" aria-live="polite">
+      <dl class="facts">
         {rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
       </dl>
       <details>

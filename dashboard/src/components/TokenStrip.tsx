@@ -18,6 +18,7 @@ interface Props {
 /** The tokens as a list box: coloured by their heat, and walked with the arrow keys. */
 export function TokenStrip({ tokens, heat, selected, current, onCurrent }: Props) {
   const strip = useRef<HTMLDivElement>(null);
+  const moved = useRef(false);
   const [first, setFirst] = useState(0);
   const start = first < tokens.length ? first : 0;
   const end = Math.min(start + PAGE, tokens.length);
@@ -42,13 +43,15 @@ export function TokenStrip({ tokens, heat, selected, current, onCurrent }: Props
     list.querySelector('[aria-selected="true"]')?.setAttribute("aria-selected", "false");
     const element = list.children[current - start];
     element?.setAttribute("aria-selected", "true");
+    if (moved.current) element?.scrollIntoView({ block: "nearest" });
+    moved.current = false;
   }, [tokens, current, start]);
 
   const move = (to: number) => {
     const index = Math.max(0, Math.min(tokens.length - 1, to));
     if (index < start || index >= end) setFirst(Math.floor(index / PAGE) * PAGE);
+    moved.current = true;
     onCurrent(index);
-    strip.current?.children[index - start]?.scrollIntoView({ block: "nearest" });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const steps: Record<string, number> = { ArrowRight: 1, ArrowDown: 10, ArrowLeft: -1, ArrowUp: -10, PageDown: 100, PageUp: -100 };

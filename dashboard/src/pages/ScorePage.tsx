@@ -2,20 +2,20 @@ import { useMemo, useState } from "preact/hooks";
 import { catalogue as getCatalogue, models as getModels } from "../api/calls";
 import type { Catalogue, ModelEntry, Overflow } from "../api/schemas";
 import { owner } from "../audit/draft";
-import { SelectField, SliderField } from "../components/Fields";
+import { OverflowField, SelectField, SliderField } from "../components/Fields";
 import { Await, FailureNotice } from "../components/Notices";
 import { ScoreResult } from "../components/ScoreResult";
 import { useLoad } from "../load";
 import { ALPHA_SLIDER, type Decay } from "../pure/decay";
 import { count } from "../pure/format";
-import { decaysOf, defaultK, runsAlone, takesK } from "../pure/methods";
+import { decaysOf, defaultK, rangeOf, runsAlone, takesK } from "../pure/methods";
 import type { Settings } from "../score/request";
 import { DETAILED, useScore } from "../score/useScore";
 
 const EXAMPLE = "The brass clock struck nine in Fallowfield.";
 
 export function ScorePage() {
-  const { data, failure } = useLoad(async () => ({ ...(await getModels()), catalogue: await getCatalogue() }), []);
+  const { data, failure } = useLoad(async (signal) => ({ ...(await getModels(signal)), catalogue: await getCatalogue(signal) }), []);
   return <Await data={data} failure={failure}>{({ models, catalogue }) => <ScoreForm models={models} catalogue={catalogue} />}</Await>;
 }
 
@@ -31,7 +31,7 @@ function ScoreForm({ models, catalogue }: { models: ModelEntry[]; catalogue: Cat
   const decays = decaysOf(entry);
   // The weights that were chosen stay for the next method that takes them.
   const settings: Settings = { ...wished, method: entry?.name ?? wished.method, decay: wished.decay && decays.includes(wished.decay) ? wished.decay : null };
-  const { scored, failure, pending, begin } = useScore(settings, entry);
+  const { scored, failure, pending, asking, begin } = useScore(settings, entry);
   const change = (part: Partial<Settings>) => setSettings((before) => ({ ...before, ...part }));
   const adapters = causal.flatMap((entry) => entry.adapters ?? []);
 
@@ -58,8 +58,7 @@ function ScoreForm({ models, catalogue }: { models: ModelEntry[]; catalogue: Cat
         <div class="row">
           <SelectField label="Model" value={model} onChange={setModel}
             choices={[...causal, ...adapters].map(({ id }) => ({ value: id, label: id }))} />
-          <SelectField label="Texts beyond the context" value={overflow} onChange={(value) => setOverflow(value as Overflow)}
-            choices={[{ value: "window", label: "read in windows" }, { value: "truncate", label: "cut off" }, { value: "error", label: "refuse" }]} />
+          <OverflowField value={overflow} onChange={setOverflow} />
           <p class="field"><button type="submit" class="primary" disabled={text === ""}>Score the text</button></p>
         </div>
       </form>
@@ -78,13 +77,15 @@ function ScoreForm({ models, catalogue }: { models: ModelEntry[]; catalogue: Cat
           )}
           {slider && (
             <SliderField label="alpha" value={settings.alpha} minimum={slider.minimum} maximum={slider.maximum} step={slider.step}
-              onInput={(alpha) => change({ alpha })} />
+              range={rangeOf(catalogue.decays.find(({ name }) => name === settings.decay)?.parameters, "alpha")} onInput={(alpha) => change({ alpha })} />
           )}
-          {entry && takesK(entry) && <SliderField label="k" value={settings.k} minimum={0.01} maximum={1} step={0.01} onInput={(k) => change({ k })} />}
+          {entry && takesK(entry) && (
+            <SliderField label="k" value={settings.k} minimum={0.01} maximum={1} step={0.01} range={rangeOf(entry.parameters, "k")} onInput={(k) => change({ k })} />
+          )}
         </div>
       </section>
       <FailureNotice failure={failure} />
-      {scored ? <ScoreResult scored={scored} settings={settings} pending={pending} /> : pending && <p role="status">The service reads the text …</p>}
+      {scored ? <ScoreResult scored={scored} settings={settings} pending={pending} asking={asking} /> : pending && <p role="status">The service reads the text …</p>}
     </>
   );
 }

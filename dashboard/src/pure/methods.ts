@@ -1,4 +1,4 @@
-import type { Catalogue, MethodEntry, MethodRequest } from "../api/schemas";
+import type { Catalogue, MethodEntry, MethodRequest, Parameter } from "../api/schemas";
 import { DECAYS, type Decay } from "./decay";
 
 /** True for a method that needs nothing but a text and, for `ref`, `wbc` and `ez`, a reference model that is configured. */
@@ -7,13 +7,30 @@ export function runsAlone(method: MethodEntry, hasReference: boolean): boolean {
   return method.needs.every((need) => ["log_probabilities", "full_logits", "text"].includes(need) || (need === "reference_model" && hasReference));
 }
 
+const parameter = (parameters: Parameter[] | undefined, name: string) => parameters?.find((entry) => entry.name === name);
+
 export function takesK(method: MethodEntry): boolean {
-  return method.parameters.some((parameter) => parameter.name === "k");
+  return parameter(method.parameters, "k") !== undefined;
 }
 
 export function defaultK(method: MethodEntry | undefined): number {
-  const value = method?.parameters.find((parameter) => parameter.name === "k")?.default;
+  const value = parameter(method?.parameters, "k")?.default;
   return typeof value === "number" ? value : 0.2;
+}
+
+export type Range = NonNullable<Parameter["range"]>;
+
+/** The values that a parameter takes. */
+export function rangeOf(parameters: Parameter[] | undefined, name: string): Range {
+  return parameter(parameters, name)?.range ?? { minimum: Number.NEGATIVE_INFINITY, exclusive_minimum: false };
+}
+
+/** The number of a text; null where it is none, or outside of the range. */
+export function numberWithin(text: string, { minimum, exclusive_minimum, maximum }: Range): number | null {
+  const number = Number(text);
+  if (text.trim() === "" || !Number.isFinite(number)) return null;
+  if (minimum != null && (number < minimum || (exclusive_minimum && number === minimum))) return null;
+  return maximum != null && number > maximum ? null : number;
 }
 
 export function decaysOf(method: MethodEntry | undefined): Decay[] {
@@ -54,6 +71,11 @@ function grid(numbers: number[]): number | number[] {
   return numbers.length === 1 ? numbers[0]! : numbers;
 }
 
+/** True for an array whose entries are names or objects; the service sees to the rest. */
+export function isMethods(value: unknown): value is MethodRequest[] {
+  return Array.isArray(value) && value.every((entry) => typeof entry === "string" || (typeof entry === "object" && entry !== null && !Array.isArray(entry)));
+}
+
 export interface Methods {
   requests: MethodRequest[];
   /** The fault of a field, which the service has not seen yet. */
@@ -87,8 +109,8 @@ export function methodRequests(choice: MethodChoice, catalogue: Catalogue, hasRe
   if (choice.more.trim() !== "") {
     try {
       const more: unknown = JSON.parse(choice.more);
-      if (!Array.isArray(more)) return fault("The further methods are not a JSON array.");
-      requests.push(...(more as MethodRequest[]));
+      if (!isMethods(more)) return fault("The further methods are not a JSON array of names and objects.");
+      requests.push(...more);
     } catch (error) {
       return fault(`The further methods are not JSON: ${error instanceof Error ? error.message : error}`);
     }
