@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import type { Catalogue, Dataset, ModelEntry } from "../src/api/schemas";
-import { auditRequest, defaultControl, initialDraft, moreFields } from "../src/audit/draft";
+import type { Catalogue, Dataset, Job, MethodRequest, ModelEntry } from "../src/api/schemas";
+import { auditRequest, controlOf, defaultControl, initialDraft, moreFields, possible } from "../src/audit/draft";
 import { estimate, furtherPasses } from "../src/pure/cost";
-import { INITIAL_CHOICE, methodRequests, runsAlone } from "../src/pure/methods";
+import { INITIAL_CHOICE, methodRequests, numberWithin, rangeOf, runsAlone } from "../src/pure/methods";
 import { heat, tokenColumns } from "../src/score/columns";
 
 // The answer of `GET /v1/methods`.
@@ -48,12 +48,39 @@ test("an audit is what the form says, and settings replace its fields", () => {
     dataset: "sha256:0", model: "m", methods: [], overflow: "window", control: null,
   });
   assert.match(moreFields("[]").fault!, /object/);
+  assert.match(moreFields('{"methods":[null]}').fault!, /methods/);
   assert.deepEqual([defaultControl(models, "m"), defaultControl(models, "m:a"), defaultControl(models, "r")], ["r", "m", null]);
 });
 
-test("the cost is a token for every four bytes and pass", () => {
-  assert.deepEqual(furtherPasses(["loss", "ref", "ref", "con_recall"], catalogue).map(({ name, passes }) => [name, passes]), [["ref", 1], ["con_recall", 2]]);
-  assert.equal(estimate(401, 3, true), 606);
+test("passes are shared, and are those of the request", () => {
+  const passes = (...methods: MethodRequest[]) => furtherPasses(methods, catalogue, "r")?.reduce((sum, pass) => sum + pass.count, 0);
+  assert.equal(passes("loss", { name: "min_k", k: [0.1, 0.2] }), 0);
+  assert.equal(passes("ref", "wbc", { name: "ez", reference: "r" }, { name: "ref", pdr: { decay: "linear", alpha: 1 } }), 1);
+  assert.equal(passes("ref", { name: "ref", reference: "other" }, "lowercase"), 3);
+  assert.equal(passes({ name: "recall", prefix: ["a"] }, { name: "con_recall", non_members: ["a"], members: ["b"] }), 2);
+  assert.equal(passes({ name: "neighbor", generator: { model: "m", count: 25 } }), 25);
+  for (const unknown of [{ preset: "paper_mimir" }, { name: "neighbor", generator: { model: "m" } }, "new"]) assert.equal(passes(unknown as MethodRequest), undefined);
+  assert.equal(furtherPasses(["ref"], catalogue, null), null);
+  assert.equal(estimate(401, 3), 303);
+});
+
+test("a choice that a change of the model makes impossible is left out", () => {
+  const models = [{ id: "m", default: true, adapters: [{ id: "m:a" }] }, { id: "r" }] as ModelEntry[];
+  const calibrations = [{ id: "c", model: "m" }] as Job[];
+  const draft = { ...initialDraft(models), control: "r", calibration: "c" };
+  assert.deepEqual(possible(draft, models, calibrations), draft);
+  const changed = possible({ ...draft, model: "r" }, models, calibrations);
+  assert.deepEqual([changed.control, changed.calibration], ["", ""]);
+  assert.equal(possible({ ...draft, model: "gone" }, models, calibrations).model, "m");
+  const labelled = { members: 1, non_members: 1 } as Dataset;
+  assert.equal(controlOf({ model: "r", control: null }, labelled, models), null);
+  assert.equal(controlOf({ model: "m:a" }, labelled, models), "m");
+  assert.equal(controlOf({ model: "m:a" }, { members: 0, non_members: 0 } as Dataset, models), null);
+});
+
+test("numbers are taken within the range of a parameter", () => {
+  const k = rangeOf(catalogue.methods.find(({ name }) => name === "min_k")!.parameters, "k");
+  assert.deepEqual(["0", "0.05", "1", "1.5", "", "x"].map((text) => numberWithin(text, k)), [null, 0.05, 1, null, null, null]);
 });
 
 test("tokens that are not scored have no values, and colours go by the largest", () => {

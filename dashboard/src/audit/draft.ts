@@ -1,7 +1,7 @@
-import type { AuditRequest, Catalogue, Dataset, MethodRequest, ModelEntry, Overflow } from "../api/schemas";
-import { INITIAL_CHOICE, type MethodChoice } from "../pure/methods";
+import type { AuditRequest, Catalogue, Dataset, Job, MethodRequest, ModelEntry, Overflow } from "../api/schemas";
+import { INITIAL_CHOICE, type MethodChoice, isMethods } from "../pure/methods";
 
-/** The state of the form of a new audit. */
+/** Choices of the forms of a new audit and of a new calibration. */
 export interface Draft {
   name: string;
   model: string;
@@ -23,6 +23,14 @@ export function initialDraft(models: ModelEntry[]): Draft {
   return { name: "", model: model?.id ?? "", overflow: "error", choice: { ...INITIAL_CHOICE, names }, primary: "", control: "", calibration: "", more: "" };
 }
 
+/** The draft without choices that a change of the model, or of what the service has, has made impossible. */
+export function possible(draft: Draft, models: ModelEntry[], calibrations: Job[]): Draft {
+  const model = owner(models, draft.model) ? draft.model : initialDraft(models).model;
+  const control = draft.control === NO_CONTROL || models.some(({ id }) => id === draft.control && id !== model) ? draft.control : "";
+  const calibration = calibrations.some((job) => job.id === draft.calibration && job.model === model) ? draft.calibration : "";
+  return { ...draft, model, control, calibration };
+}
+
 export function auditRequest(draft: Draft, dataset: Dataset, methods: MethodRequest[], more: Partial<AuditRequest>): AuditRequest {
   const request: AuditRequest = { dataset: dataset.id, model: draft.model, methods, overflow: draft.overflow };
   if (draft.primary) request.primary = draft.primary;
@@ -36,8 +44,9 @@ export function moreFields(text: string): { fields: Partial<AuditRequest>; fault
   if (text.trim() === "") return { fields: {}, fault: null };
   try {
     const fields: unknown = JSON.parse(text);
-    if (typeof fields === "object" && fields !== null && !Array.isArray(fields)) return { fields, fault: null };
-    return { fields: {}, fault: "The further settings are not a JSON object." };
+    if (typeof fields !== "object" || fields === null || Array.isArray(fields)) return { fields: {}, fault: "The further settings are not a JSON object." };
+    if ("methods" in fields && fields.methods !== null && !isMethods(fields.methods)) return { fields: {}, fault: "The methods of the further settings are not an array of names and objects." };
+    return { fields, fault: null };
   } catch (error) {
     return { fields: {}, fault: `The further settings are not JSON: ${error instanceof Error ? error.message : error}` };
   }
@@ -48,6 +57,16 @@ export function owner(models: ModelEntry[], id: string): ModelEntry | undefined 
   return models.find((model) => model.id === id || model.adapters?.some((adapter) => adapter.id === id));
 }
 
+export function isLabelled(dataset: Dataset): boolean {
+  return dataset.members + dataset.non_members > 0;
+}
+
+/** The control of a request: without labels there is none. */
+export function controlOf(request: AuditRequest, dataset: Dataset, models: ModelEntry[]): string | null {
+  if (!isLabelled(dataset)) return null;
+  return request.control === undefined ? defaultControl(models, request.model ?? "") : request.control;
+}
+
 /** The control that the service takes where the request names none. */
 export function defaultControl(models: ModelEntry[], id: string): string | null {
   const model = owner(models, id);
@@ -56,7 +75,7 @@ export function defaultControl(models: ModelEntry[], id: string): string | null 
 }
 
 export interface PlanContent {
-  methods: { label: string; name: string }[];
+  methods: (Exclude<MethodRequest, string> & { label: string })[];
   evidence?: { primary?: string | null; control?: string | null };
   level?: number;
 }

@@ -1,26 +1,33 @@
-import type { Catalogue } from "../api/schemas";
-import { estimate, furtherPasses } from "../pure/cost";
-import { bytes as inBytes, count, plural } from "../pure/format";
+import type { Dataset } from "../api/schemas";
+import { type Pass, estimate } from "../pure/cost";
+import { bytes, count, plural } from "../pure/format";
+import { visible } from "../pure/text";
+import { Note } from "./Notices";
 
 interface Props {
-  bytes: number;
-  samples: number;
-  names: string[];
-  catalogue: Catalogue;
+  dataset: Dataset;
+  /** Null where the page cannot tell them. */
+  further: Pass[] | null;
   control: string | null;
 }
 
 /** An estimate from the bytes of the texts: none is tokenized yet. */
-export function AuditCost({ bytes, samples, names, catalogue, control }: Props) {
-  const further = furtherPasses(names, catalogue);
-  const passes = 1 + further.reduce((sum, method) => sum + method.passes, 0);
+export function AuditCost({ dataset, further, control }: Props) {
+  if (further === null) return <Note>The page cannot tell how often these methods read a text, as those of a preset; once the plan is made, the estimate takes its methods.</Note>;
+  const passes = (1 + further.reduce((sum, pass) => sum + pass.count, 0)) * (control === null ? 1 : 2);
   return (
     <>
       <p data-cost>
-        About {count(estimate(bytes, passes, control !== null))} tokens: {plural(samples, "text")} of {inBytes(bytes)}, a token for every four bytes, in{" "}
-        {plural(passes, "pass", "passes")}{control !== null && <>, and as much for the control <code>{control}</code></>}. Statistics that the service has in its cache cost nothing.
+        About {count(estimate(dataset.bytes, passes))} tokens: {plural(dataset.samples, "text")} of {bytes(dataset.bytes)}, a token for every four bytes,
+        in {plural(passes, "pass", "passes")}{control !== null && <>, half of them by the control <code>{control}</code></>}. Statistics that the
+        service has in its cache cost nothing.
       </p>
-      {further.length > 0 && <ul>{further.map(({ name, words }) => <li key={name}><code>{name}</code>: {words}</li>)}</ul>}
+      {further.length > 0 && (
+        <>
+          <p>Beside the text itself, these are read{control !== null && " by the model and by the control"}:</p>
+          <ul>{further.map(({ key, words }) => <li key={key}>{visible(words)}</li>)}</ul>
+        </>
+      )}
     </>
   );
 }

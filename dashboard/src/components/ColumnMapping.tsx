@@ -1,4 +1,4 @@
-import { type Mapping, isPaired, labelCounts } from "../pure/columns";
+import { type Mapping, defaultColumn, isPaired, labelCounts } from "../pure/columns";
 import { count } from "../pure/format";
 import type { Table } from "../pure/table";
 import { beginning, visible } from "../pure/text";
@@ -26,19 +26,19 @@ export function ColumnMapping({ table, mapping, onChange }: Props) {
       </>
     );
   }
-  if (table.columns.length === 0) return <p class="notice">No record could be read from the beginning of the file. The service says what it finds.</p>;
+  if (table.columns.length === 0) return <p class="notice">No record could be read from the beginning of the file. Upload it, and the service names its fault.</p>;
   const columns = table.columns.map((column) => ({ value: column, label: visible(beginning(column, 60)) }));
-  const none = { value: "", label: "none" };
+  const choices = (role: keyof Mapping) => (defaultColumn(role, table.columns) === undefined ? [{ value: "", label: "none" }, ...columns] : columns);
   const labels = mapping.label ? labelCounts(table, mapping.label) : null;
   const roles: [string, string][] = [["Text", mapping.text], ["Label", mapping.label], ["Id", mapping.id]];
   return (
     <>
       {isPaired(table.columns) && mapping.text === "" && <p class="faint">Rows with <code>member</code> and <code>nonmember</code> are a text of each class.</p>}
       <div class="row">
-        <SelectField label="Text column" value={mapping.text} choices={[none, ...columns]} onChange={(text) => onChange({ ...mapping, text })} />
-        <SelectField label="Label column" value={mapping.label} choices={[none, ...columns]} onChange={(label) => onChange({ ...mapping, label })}
+        <SelectField label="Text column" value={mapping.text} choices={choices("text")} onChange={(text) => onChange({ ...mapping, text })} />
+        <SelectField label="Label column" value={mapping.label} choices={choices("label")} onChange={(label) => onChange({ ...mapping, label })}
           hint={labels && `First ${count(table.rows.length)} rows: ${labels.members} members, ${labels.nonMembers} non-members${labels.others ? `, ${labels.others} of another value` : ""}`} />
-        <SelectField label="Id column" value={mapping.id} choices={[none, ...columns]} onChange={(id) => onChange({ ...mapping, id })} />
+        <SelectField label="Id column" value={mapping.id} choices={choices("id")} onChange={(id) => onChange({ ...mapping, id })} />
       </div>
       <div class="wide" tabIndex={0} role="region" aria-label="Preview of the rows">
         <table>

@@ -15,18 +15,23 @@ export function MethodChooser({ catalogue, hasReference, choice, onChange }: Pro
   const id = useId();
   const change = (part: Partial<MethodChoice>) => onChange({ ...choice, ...part });
   const toggle = <T,>(list: T[], value: T, on: boolean) => (on ? [...list, value] : list.filter((other) => other !== value));
+  const methods = catalogue.methods.filter((method) => runsAlone(method, hasReference));
   const preset = catalogue.presets.find((entry) => entry.name === choice.preset);
   const length = preset?.parameters.find((parameter) => parameter.name === "length");
   return (
     <>
       <fieldset>
         <legend>Methods</legend>
-        {catalogue.methods.filter((method) => runsAlone(method, hasReference)).map((method) => (
-          <CheckField key={method.name} label={<code>{method.name}</code>} title={method.summary} checked={choice.names.includes(method.name)}
+        {methods.map((method) => (
+          <CheckField key={method.name} label={<code>{method.name}</code>} checked={choice.names.includes(method.name)}
             onChange={(on) => change({ names: toggle(choice.names, method.name, on) })} />
         ))}
         <TextField label="k of those that select tokens" value={choice.k} placeholder="default of each" hint="A share in (0, 1]; several, separated by commas, are methods of their own."
           onInput={(k) => change({ k })} />
+        <details>
+          <summary>The methods in a sentence each</summary>
+          <dl class="facts">{methods.map(({ name, summary }) => <div key={name}><dt><code>{name}</code></dt><dd>{summary}</dd></div>)}</dl>
+        </details>
       </fieldset>
       <fieldset>
         <legend>Weights by position</legend>
@@ -53,7 +58,7 @@ export function MethodChooser({ catalogue, hasReference, choice, onChange }: Pro
         <p class="field">
           <label for={id}>JSON array</label>
           <textarea id={id} rows={3} value={choice.more} spellcheck={false} onInput={(event) => change({ more: event.currentTarget.value })}
-            placeholder='[{"name":"recall","prefix":["A text that the model has not seen."]}]' />
+            placeholder='[{"name":"recall","prefix":["A text outside of the training data."]}]' />
           <small>As <code>methods</code> of a request: methods with prefixes, token counts, adapters, neighbours, and ablations of the weights.</small>
         </p>
       </details>

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { type Failure, isAbort, toFailure } from "../api/failure";
 import type { Dataset } from "../api/schemas";
 import { uploadDataset } from "../api/upload";
@@ -33,15 +33,18 @@ export function Upload({ onUploaded }: { onUploaded(dataset: Dataset): void }) {
   const [running, setRunning] = useState<Running | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
 
+  const picks = useRef(0);
+  const controller = running?.controller;
+  useEffect(() => () => controller?.abort(), [controller]);
+
   const pick = async (picked: Picked[]) => {
+    const pickNumber = ++picks.current;
     const next = select(picked);
     setFailure(null);
-    setMapping(NO_MAPPING);
-    let read: Table | null = null;
-    if (next.kind === "file") {
-      read = await preview(next.picked.file).catch(() => null);
-      if (read) setMapping(guessMapping(read));
-    }
+    const read = next.kind === "file" ? await preview(next.picked.file).catch(() => null) : null;
+    // The preview of an earlier file may take longer than that of a later one.
+    if (pickNumber !== picks.current) return;
+    setMapping(read ? guessMapping(read) : NO_MAPPING);
     setTable(read);
     setSelection(next);
   };

@@ -1,38 +1,34 @@
 import { useMemo, useState } from "preact/hooks";
-import { catalogue as getCatalogue, jobs as getJobs, models as getModels, plan as makePlan, submissionName, submitAudit } from "../api/calls";
-import { type Failure, toFailure } from "../api/failure";
-import type { Catalogue, Dataset, Job, ModelEntry, Overflow, Plan } from "../api/schemas";
-import { type Draft, NO_CONTROL, type PlanContent, auditRequest, defaultControl, initialDraft, methodNames, moreFields, owner } from "../audit/draft";
+import { catalogue as getCatalogue, jobs as getJobs, models as getModels, plan as makePlan, submitAudit } from "../api/calls";
+import type { Catalogue, Job, ModelEntry, Plan } from "../api/schemas";
+import { NO_CONTROL, type PlanContent, auditRequest, controlOf, defaultControl, isLabelled, methodNames, moreFields, owner } from "../audit/draft";
+import { auditForm, useForm } from "../audit/useForm";
 import { AuditCost } from "../components/AuditCost";
 import { DatasetChooser } from "../components/DatasetChooser";
-import { SelectField, TextField } from "../components/Fields";
-import { MethodChooser } from "../components/MethodChooser";
+import { SelectField } from "../components/Fields";
+import { ModelFields } from "../components/ModelFields";
 import { Await, FailureNotice, Note } from "../components/Notices";
 import { useLoad } from "../load";
+import { furtherPasses } from "../pure/cost";
 import { time } from "../pure/format";
-import { methodRequests } from "../pure/methods";
 import { visible } from "../pure/text";
 import { go, jobLink } from "../routes";
 import { jobName } from "./JobsPage";
 
 export function NewAuditPage() {
-  const { data, failure } = useLoad(async () => {
-    const [{ models }, catalogue, { jobs }] = await Promise.all([getModels(), getCatalogue(), getJobs("calibrations", { status: "succeeded", limit: 100 })]);
-    return { models, catalogue, calibrations: jobs };
+  const { data, failure } = useLoad(async (signal) => {
+    const calibrations = getJobs("calibrations", { status: "succeeded", limit: 100 }, signal);
+    const [{ models }, catalogue, { list }] = await Promise.all([getModels(signal), getCatalogue(signal), calibrations]);
+    return { models, catalogue, calibrations: list };
   }, []);
   return <Await data={data} failure={failure}>{(known) => <AuditForm {...known} />}</Await>;
 }
 
 function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; catalogue: Catalogue; calibrations: Job[] }) {
   const causal = models.filter((model) => model.kind !== "masked");
-  const [draft, setDraft] = useState<Draft>(() => initialDraft(causal));
-  const [dataset, setDataset] = useState<Dataset | null>(null);
+  const form = useForm(auditForm, causal, catalogue, calibrations);
+  const { draft, dataset, methods, busy, change, act, submissions } = form;
   const [planned, setPlanned] = useState<{ plan: Plan; request: string } | null>(null);
-  const [failure, setFailure] = useState<Failure | null>(null);
-  const [busy, setBusy] = useState(false);
-  const [submission, setSubmission] = useState(submissionName);
-  const hasReference = owner(causal, draft.model)?.reference != null;
-  const methods = useMemo(() => methodRequests(draft.choice, catalogue, hasReference), [draft.choice, catalogue, hasReference]);
   const more = useMemo(() => moreFields(draft.more), [draft.more]);
   const fault = methods.fault ?? more.fault;
   const request = dataset && !fault ? auditRequest(draft, dataset, methods.requests, more.fields) : null;
@@ -40,54 +36,40 @@ function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; 
   const content = useMemo(() => (planned ? (JSON.parse(planned.plan.content) as PlanContent) : null), [planned]);
 
   if (causal.length === 0) return <p>No model that scores texts is configured.</p>;
-  const change = (part: Partial<Draft>) => {
-    setDraft((before) => ({ ...before, ...part }));
-    setSubmission(submissionName());
-  };
-  const act = async (action: () => Promise<void>) => {
-    setBusy(true);
-    setFailure(null);
-    try {
-      await action();
-    } catch (error) {
-      setFailure(toFailure(error));
-    }
-    setBusy(false);
-  };
+  const fixPlan = () => act(async () => setPlanned({ plan: await makePlan(request!), request: JSON.stringify(request) }));
+  const start = () => act(async () => {
+    const body = { ...request!, ...(draft.name.trim() && { name: draft.name.trim() }), ...(plan && { plan: plan.id }) };
+    const { id } = await submitAudit(body, submissions.nameOf(body));
+    auditForm.value = null;
+    go(jobLink("audits", id));
+  });
   const names = methodNames(methods.requests, catalogue);
   const labels = content?.methods.map(({ label }) => label) ?? [];
   const primaries = [...new Set([...labels, ...names, ...(draft.primary ? [draft.primary] : [])])];
-  const control = draft.control === NO_CONTROL ? null : draft.control || defaultControl(causal, draft.model);
   const others = causal.filter((entry) => entry.id !== draft.model);
+  const cost = request && dataset && {
+    further: furtherPasses(plan && content ? content.methods : request.methods, catalogue, owner(causal, request.model ?? "")?.reference ?? null),
+    control: plan && content ? (content.evidence?.control ?? null) : controlOf(request, dataset, causal),
+  };
   return (
     <>
       <section aria-labelledby="texts-title">
         <h2 id="texts-title">1. Texts</h2>
-        <DatasetChooser dataset={dataset} onChoose={(chosen) => {
-          setDataset(chosen);
-          setSubmission(submissionName());
-        }} />
-        {dataset && dataset.members + dataset.non_members === 0 && !draft.calibration && (
+        <DatasetChooser dataset={dataset} onChoose={form.choose} />
+        {dataset && !isLabelled(dataset) && !draft.calibration && (
           <Note>Texts without labels are scored, but get a verdict only beside <a href="#/calibrations">known works</a>.</Note>
         )}
       </section>
       <section aria-labelledby="model-title">
         <h2 id="model-title">2. Model and methods</h2>
-        <div class="row">
-          <SelectField label="Model" value={draft.model} onChange={(id) => change({ model: id })}
-            choices={[...causal, ...causal.flatMap((entry) => entry.adapters ?? [])].map(({ id }) => ({ value: id, label: id }))} />
-          <SelectField label="Texts beyond the context" value={draft.overflow} onChange={(value) => change({ overflow: value as Overflow })}
-            choices={[{ value: "error", label: "exclude" }, { value: "window", label: "read in windows" }, { value: "truncate", label: "cut off" }]} />
-          <TextField label="Name" value={draft.name} onInput={(name) => change({ name })} hint="What the audit is called in lists." />
-        </div>
-        <MethodChooser catalogue={catalogue} hasReference={hasReference} choice={draft.choice} onChange={(choice) => change({ choice })} />
+        <ModelFields form={form} models={causal} catalogue={catalogue} />
       </section>
       <section aria-labelledby="evidence-title">
         <h2 id="evidence-title">3. What the verdict is about</h2>
         <div class="row">
           <SelectField label="Primary method" value={draft.primary} onChange={(primary) => change({ primary })}
             hint="The verdict is about it alone." choices={[{ value: "", label: "as the service decides" }, ...primaries.map((value) => ({ value, label: visible(value) }))]} />
-          <SelectField label="Control" value={draft.control} onChange={(value) => change({ control: value })} hint="A model that has not seen the members."
+          <SelectField label="Control" value={draft.control} onChange={(value) => change({ control: value })} hint="A model that you take not to have seen the members."
             choices={[
               { value: "", label: ["as the service decides", defaultControl(causal, draft.model)].filter(Boolean).join(": ") },
               { value: NO_CONTROL, label: "none" },
@@ -109,8 +91,7 @@ function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; 
       </details>
       <section aria-labelledby="cost-title">
         <h2 id="cost-title">4. Cost and plan</h2>
-        {dataset ? <AuditCost bytes={dataset.bytes} samples={dataset.samples} names={content && plan ? content.methods.map(({ name }) => name) : names}
-          catalogue={catalogue} control={control} /> : <Note>Choose texts first.</Note>}
+        {!dataset ? <Note>Choose texts first.</Note> : cost && <AuditCost dataset={dataset} {...cost} />}
         <p>A plan fixes texts, model, methods, primary method and control before anything is scored. Its digest can be published or noted down; the report names the plan that the audit kept to.</p>
         {plan && content && (
           <div class="answer" role="status">
@@ -124,13 +105,10 @@ function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; 
         )}
         {fault && <p class="notice fault" role="alert">{fault}</p>}
         {planned && !plan && request && <Note>The settings have changed since the plan was made.</Note>}
-        <FailureNotice failure={failure} />
+        <FailureNotice failure={form.failure} />
         <p class="actions">
-          <button type="button" disabled={!request || busy} onClick={() => act(async () => setPlanned({ plan: await makePlan(request!), request: JSON.stringify(request) }))}>Fix the plan</button>
-          <button type="button" class="primary" disabled={!request || busy} onClick={() => act(async () => {
-            const body = { ...request!, ...(draft.name.trim() && { name: draft.name.trim() }), ...(plan && { plan: plan.id }) };
-            go(jobLink("audits", (await submitAudit(body, submission)).id));
-          })}>Start the audit</button>
+          <button type="button" disabled={!request || busy} onClick={() => void fixPlan()}>Fix the plan</button>
+          <button type="button" class="primary" disabled={!request || busy} onClick={() => void start()}>Start the audit</button>
         </p>
       </section>
     </>

@@ -36,6 +36,11 @@ export function isPaired(columns: string[]): boolean {
   return columns.includes("member") && columns.includes("nonmember");
 }
 
+/** The column that the service takes for a role where the upload names none; it cannot be told to take none. */
+export function defaultColumn(role: keyof Mapping, columns: string[]): string | undefined {
+  return (role === "text" ? ["text", "input"] : [role]).find((name) => columns.includes(name));
+}
+
 /** Query parameters of an upload; a column that has the default name is not named. */
 export function mappingParameters(mapping: Mapping): Record<string, string> {
   const parameters: Record<string, string> = {};
