@@ -18,8 +18,12 @@ export function AuditResults({ report }: { report: AuditReport }) {
         {samples.members + samples.non_members > 0
           ? `: ${plural(samples.members, "member")}, ${plural(samples.non_members, "non-member")}`
           : " without labels"}, {plural(samples.clusters, "cluster")}.{" "}
-        {plan.planned ? <>Planned: <code title={plan.id ?? ""}>{digest(plan.id)}</code>.</> : "No plan was made before the audit."}
-        {plan.earlier_audits ? ` ${plural(plan.earlier_audits, "earlier audit")} of these samples had succeeded.` : ""}
+        {plan.planned
+          ? <>Planned: <code title={plan.id ?? ""}>{digest(plan.id)}</code>.</>
+          : "The audit names no plan: methods, primary, control and grouping may have been chosen by their results."}
+        {plan.earlier_audits
+          ? ` ${plural(plan.earlier_audits, "earlier audit")} of the same texts against this model, as far as the store still holds yours: a hint and no proof.`
+          : ""}
       </p>
       {report.warnings.length > 0 && (
         <details>
@@ -39,12 +43,12 @@ export function AuditResults({ report }: { report: AuditReport }) {
       )}
       {report.works && report.works.length > 0 && <Works report={report} />}
       <h2>Methods</h2>
-      <MethodTable methods={report.methods} />
+      <MethodTable methods={report.methods} verdict={verdict != null} />
     </>
   );
 }
 
-function MethodTable({ methods }: { methods: MethodReport[] }) {
+function MethodTable({ methods, verdict }: { methods: MethodReport[]; verdict: boolean }) {
   const rates = methods.find((method) => method.tpr_at_fpr?.length)?.tpr_at_fpr?.map(({ fpr }) => fpr) ?? [];
   const labelled = methods.some((method) => method.auroc != null);
   const compared = methods.some((method) => method.versus_baseline != null);
@@ -73,7 +77,10 @@ function MethodTable({ methods }: { methods: MethodReport[] }) {
           </tbody>
         </table>
       </div>
-      {!labelled && <Note>Without labels there is no AUROC.</Note>}
+      {!labelled && (
+        <Note>{verdict ? "The methods have no AUROC of their own without labels; that of the verdict is against the known texts." : "Without labels the methods have no AUROC."}</Note>
+      )}
+      <Note>Numbers are rounded here; the JSON of the report has all digits.</Note>
     </>
   );
 }
