@@ -2,7 +2,7 @@
 
 const fs = require("node:fs");
 const path = require("node:path");
-const { HOSTILE, csv, documents, epub } = require("./inputs.cjs");
+const { HOSTILE, archive, csv, documents, epub } = require("./inputs.cjs");
 
 // Drops files as a hand does: the page gets the events of a drag with a DataTransfer.
 async function drop(page, name, content) {
@@ -184,6 +184,22 @@ async function badAudits({ folder, walk, proxy, service, samples, check }) {
   check(/outside \(0, 1\]/.test(await page.locator("[role=alert]").first().textContent()), "the fault of the request is not shown");
   await walk.inspect(page, "new-audit-refused");
   await page.getByRole("button", { name: "Take other texts" }).click();
+  check(await page.getByRole("button", { name: "Start the audit" }).isDisabled(), "an audit of earlier texts can be started");
+  await drop(page, "labels.jsonl", '{"text": "a", "label": 1}\n');
+  await page.waitForSelector("caption");
+  const labels = await field(page, "Label column").locator("option").allTextContents();
+  check(!labels.includes("none"), "a column that is read in any case can be set to none");
+  await drop(page, "shelf.zip", archive([["a.txt", "One sentence. ".repeat(20)], ["b.bin", "\u0000\u0001"]]));
+  await page.getByText("shelf.zip").waitFor();
+  await upload(page);
+  await page.getByText(/skipped 1 file/).waitFor();
+  check(await page.locator("[role=group]").first().evaluate((element) => element === document.activeElement), "the focus is lost after an upload");
+  await field(page, "Name").fill("kept");
+  await page.getByRole("link", { name: "Jobs", exact: true }).click();
+  await page.getByRole("link", { name: "New audit", exact: true }).first().click();
+  await page.getByText(/1 sample/).first().waitFor();
+  check((await field(page, "Name").inputValue()) === "kept", "what was entered is lost on another page");
+  await page.getByRole("button", { name: "Take other texts" }).click();
   await drop(page, "broken.jsonl", '{"text": "a", "label": 1}\nnot JSON\n');
   await page.getByRole("button", { name: "Upload" }).click();
   await page.getByText(/line 2/).first().waitFor();
@@ -224,7 +240,15 @@ async function manySamples({ walk, proxy, service, check }) {
   await page.getByRole("button", { name: "Previous", exact: true }).click();
   await page.getByText("s99950", { exact: true }).waitFor();
   await walk.inspect(page, "audit-100000");
-  await page.getByRole("button", { name: "Delete", exact: true }).click();
+  await field(page, "Go to the sample of index").fill("0");
+  await page.getByRole("button", { name: "Go", exact: true }).click();
+  await page.getByText("s0", { exact: true }).waitFor();
+  const remove = page.getByRole("button", { name: "Delete", exact: true });
+  await remove.focus();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Enter");
+  check(await remove.isVisible(), "pressing Enter twice deletes a job");
+  await remove.click();
   await page.getByRole("button", { name: "Delete it" }).click();
   await page.waitForURL(/jobs\/audits$/);
   await page.context().close();

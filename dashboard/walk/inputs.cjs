@@ -67,4 +67,4 @@ function documents(folder, samples) {
   return shelf;
 }
 
-module.exports = { HOSTILE, csv, demo, documents, epub };
+module.exports = { HOSTILE, archive, csv, demo, documents, epub };

@@ -88,6 +88,54 @@ async function scores({ walk, proxy, service, check }) {
   await page.context().close();
 }
 
+// The number is never that of other settings: where a slider goes there and back, where an answer is late, and where there is none.
+async function settings({ walk, proxy, service, check }) {
+  const page = await walk.open(`${proxy.address}#/score`, { allowed: /Failed to load resource: .* 503/ });
+  await page.waitForSelector("#text");
+  const text = "The brass clock struck nine in Fallowfield.";
+  await score(page, text);
+  const api = async (alpha, k) => String(Object.values((await service.ask("POST", "/v1/score", {
+    inputs: text, methods: [{ name: "min_k_plus_plus", k, pdr: { decay: "linear", alpha } }],
+  })).body.results[0].scores)[0]);
+  const drag = (value) => page.getByRole("slider", { name: "alpha", exact: true }).evaluate((element, to) => {
+    Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(element, to);
+    element.dispatchEvent(new Event("input", { bubbles: true }));
+  }, String(value));
+  const settled = () => page.waitForSelector('.score[aria-busy="false"]', { timeout: 5000 });
+  const is = async (alpha, k, when) => check((await shown(page)) === (await api(alpha, k)) && !(await page.locator(".number.pending").count()), `${when} the page shows ${await shown(page)}`);
+  await drag(0.5);
+  await drag(1);
+  await settled();
+  await is(1, 0.2, "after there and back");
+  await page.route("**/v1/score", async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    await route.continue().catch(() => undefined);
+  });
+  await drag(0.3);
+  await page.waitForTimeout(300);
+  await drag(1);
+  await settled();
+  await page.waitForTimeout(700);
+  await is(1, 0.2, "after a late answer of other settings");
+  await page.unroute("**/v1/score");
+  await page.route("**/v1/score", (route) => route.fulfill({ status: 503, body: "" }));
+  await drag(0.4);
+  await page.locator("main [role=alert]").waitFor();
+  check((await page.locator(".number.pending").count()) === 1, "a number of earlier settings is not marked after a failure");
+  await walk.inspect(page, "score-failed");
+  await page.unroute("**/v1/score");
+  await drag(0.6);
+  await settled();
+  await is(0.6, 0.2, "after a failure");
+  const exact = page.getByRole("spinbutton", { name: "k, exact" });
+  await exact.fill("");
+  await exact.pressSequentially("0.05", { delay: 200 });
+  await settled();
+  check((await exact.inputValue()) === "0.05", `0.05 typed becomes ${await exact.inputValue()}`);
+  await is(0.6, 0.05, "after 0.05 is typed");
+  await page.context().close();
+}
+
 async function redraws({ walk, proxy, samples, check }) {
   const page = await walk.open(`${proxy.address}#/score`);
   await page.waitForSelector("#text");
@@ -128,4 +176,4 @@ async function longLine({ walk, proxy, check }) {
   await page.context().close();
 }
 
-module.exports = { opens, scores, redraws, longLine, score, slide, shown };
+module.exports = { opens, scores, settings, redraws, longLine, score, slide, shown };

@@ -32,8 +32,11 @@ async function keys(context) {
     };
     await page.waitForSelector("dialog[open]");
     await walk.inspect(page, "key");
-    await enter("pdr_wrong");
+    await enter("pdr_\u043a\u043b\u044e\u0447");
     await page.locator("dialog [role=alert]").waitFor();
+    check((await page.locator(".banner").count()) === 0, "a key that no header can carry counts as a service that is gone");
+    await enter("pdr_wrong");
+    await page.locator("dialog [role=alert]", { hasNotText: "ASCII" }).waitFor();
     check(/key/.test(await page.locator("dialog [role=alert]").textContent()), "a wrong key has no word");
     check((await page.locator("main [role=alert]").count()) === 0, "a request is given up while a key is asked for");
     await walk.inspect(page, "key-wrong");
@@ -51,6 +54,9 @@ async function keys(context) {
     const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href, document.documentElement.outerHTML]));
     check(!kept.includes(key), "the key is kept outside of the memory");
     await page.getByRole("button", { name: "Forget the key" }).click();
+    await page.locator("main [role=alert]").waitFor();
+    check((await page.locator("iframe").count()) === 0, "what a key has fetched outlives it");
+    check((await page.locator("dialog[open]").count()) === 0, "a key is asked for right after one is forgotten");
     await page.getByRole("link", { name: "New audit" }).click();
     await page.waitForSelector("dialog[open]");
     await enter(narrow);
@@ -66,7 +72,8 @@ async function keys(context) {
     await page.waitForTimeout(11_000);
     check((await page.locator("dialog[open]").count()) === 0, "the dialog comes back by itself");
     await page.getByRole("button", { name: "Enter a key" }).click();
-    await page.waitForSelector("dialog[open]");
+    await enter(key);
+    await page.waitForSelector(".drop");
     await page.context().close();
   });
 }
@@ -82,6 +89,7 @@ async function streams({ walk, proxy, service, check }) {
     await page.getByText("asked for every few seconds").waitFor();
     const progress = () => page.locator("progress").first().evaluate((element) => element.value).catch(() => Infinity);
     const before = await progress();
+    check((await page.locator(".banner").count()) === 0, "a stream that is missing counts as a service that is gone");
     await page.waitForFunction((old) => { const bar = document.querySelector("progress"); return !bar || bar.value > old; }, before, { timeout: 30_000 });
     if (state === "refuse") {
       proxy.setStreams("pass");
