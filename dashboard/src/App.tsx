@@ -91,7 +91,7 @@ export function App() {
         <Fragment key={session}>{page(current)}</Fragment>
       </main>
       <footer>
-        <p>The page uses <code>/v1</code> alone. <a href="docs">API documentation</a>, <a href="openapi.json">OpenAPI document</a></p>
+        <p><a href="docs">API documentation</a>, <a href="openapi.json">OpenAPI document</a></p>
       </footer>
       <KeyDialog />
     </>

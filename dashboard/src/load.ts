@@ -59,24 +59,25 @@ export function usePages<T extends { id: string }>(
   pause?: (list: T[]) => number,
 ): Pages<T> {
   const first = useLoad((signal) => read(undefined, signal), [], pause && ((page) => pause(page?.list ?? [])));
-  const [further, setFurther] = useState<Page<T>>({ list: [] });
+  const [further, setFurther] = useState<Page<T> | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
   const [busy, setBusy] = useState(false);
   const controller = useUnmounting();
-  const next = further.list.length > 0 ? further.next : first.data?.next;
+  const next = (further ?? first.data)?.next;
+  const later = further?.list ?? [];
   const more = async () => {
     setBusy(true);
     setFailure(null);
     try {
       const page = await read(next ?? undefined, controller.signal);
-      setFurther({ list: [...further.list, ...page.list], next: page.next });
+      setFurther({ list: [...later, ...page.list], next: page.next });
     } catch (error) {
       if (!controller.signal.aborted) setFailure(toFailure(error));
     }
     setBusy(false);
   };
   const items = new Map<string, T>();
-  for (const item of [...(first.data?.list ?? []), ...further.list]) if (!items.has(item.id)) items.set(item.id, item);
+  for (const item of [...(first.data?.list ?? []), ...later]) if (!items.has(item.id)) items.set(item.id, item);
   return {
     data: first.data && [...items.values()],
     failure: first.failure ?? failure,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { guessMapping, labelCounts, mappingParameters } from "../src/pure/columns";
+import { defaultColumn, guessMapping, labelCounts, mappingParameters } from "../src/pure/columns";
 import { EventParser } from "../src/pure/events";
 import { fileKind, isDocument } from "../src/pure/kinds";
 import { numberList } from "../src/pure/methods";
@@ -28,6 +28,7 @@ test("columns are guessed by name, and the text by length", () => {
   assert.deepEqual(mappingParameters(mapping), { text_column: "passage", label_column: "Member", id_column: "key" });
   assert.deepEqual(mappingParameters({ text: "text", label: "label", id: "" }), {});
   assert.deepEqual(labelCounts(table, "Member"), { members: 1, nonMembers: 1, others: 1 });
+  assert.deepEqual([defaultColumn("text", ["a", "input"]), defaultColumn("label", ["label"]), defaultColumn("id", ["key"])], ["input", "label", undefined]);
   assert.equal(guessMapping({ columns: ["a", "b"], rows: [["xx", "x"]] }).text, "a");
 });
 

@@ -133,6 +133,8 @@ async function settings({ walk, proxy, service, check }) {
   await settled();
   check((await exact.inputValue()) === "0.05", `0.05 typed becomes ${await exact.inputValue()}`);
   await is(0.6, 0.05, "after 0.05 is typed");
+  await score(page, "Half of an emoji: \ud83d");
+  check((await page.locator("main [role=alert]").count()) === 0, "half a character is refused");
   await page.context().close();
 }
 

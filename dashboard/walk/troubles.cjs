@@ -78,6 +78,23 @@ async function keys(context) {
   });
 }
 
+// A list whose answers take longer than the pause between them.
+async function slowList({ walk, proxy, check }) {
+  const page = await walk.open(`${proxy.address}#/jobs/audits`);
+  const words = () => page.locator("tbody tr").first().innerText();
+  await page.locator("tbody tr").first().waitFor();
+  let waiting = 0;
+  await page.route("**/v1/audits?*", async (route) => {
+    check(waiting++ === 0, "a list is asked for before its last answer");
+    await new Promise((resolve) => setTimeout(resolve, 2500));
+    waiting--;
+    await route.continue().catch(() => undefined);
+  });
+  const before = await words();
+  await page.waitForFunction((old) => document.querySelector("tbody tr").innerText !== old, before, { timeout: 30_000 });
+  await page.context().close();
+}
+
 async function streams({ walk, proxy, service, check }) {
   const samples = Array.from({ length: 60_000 }, (_, index) => ({ text: `The ferry number ${index} leaves at nine.` }));
   const dataset = await service.dataset(samples);
@@ -96,7 +113,7 @@ async function streams({ walk, proxy, service, check }) {
       await page.getByText("followed live").waitFor({ timeout: 30_000 });
       proxy.setStreams("silent");
     }
-    if (state === "silent") await page.waitForTimeout(30_000);
+    if (state === "silent") await Promise.all([slowList({ walk, proxy, check }), page.waitForTimeout(30_000)]);
     // On a fast machine it has succeeded by now.
     await service.ask("POST", `/v1/audits/${audit.id}/cancel`).catch(() => undefined);
     await page.waitForFunction(() => /cancelled|succeeded/.test(document.querySelector(".status")?.textContent), undefined, { timeout: 30_000 });

@@ -24,7 +24,7 @@ export function AuditCost({ dataset, further, control }: Props) {
       </p>
       {further.length > 0 && (
         <>
-          <p>Beside the text itself, these are read{control !== null && " by the model and by the control"}:</p>
+          <p>Passes beside that over the text itself{control !== null && ", by the model and by the control"}:</p>
           <ul>{further.map(({ key, words }) => <li key={key}>{visible(words)}</li>)}</ul>
         </>
       )}

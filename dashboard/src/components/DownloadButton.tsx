@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { download } from "../api/calls";
 import { type Failure, toFailure } from "../api/failure";
+import { useUnmounting } from "../load";
 import { FailureNotice } from "./Notices";
 
 interface Props {
@@ -16,11 +17,12 @@ interface Props {
 export function DownloadButton({ path, accept, file, label, missing }: Props) {
   const [failure, setFailure] = useState<Failure | null>(null);
   const [busy, setBusy] = useState(false);
+  const { signal } = useUnmounting();
   const save = async () => {
     setBusy(true);
     setFailure(null);
     try {
-      const address = URL.createObjectURL(await download(path, accept));
+      const address = URL.createObjectURL(await download(path, accept, signal));
       const link = document.createElement("a");
       link.href = address;
       link.download = file;

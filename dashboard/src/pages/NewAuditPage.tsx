@@ -71,7 +71,7 @@ function AuditForm({ models, catalogue, calibrations }: { models: ModelEntry[]; 
             hint="The verdict is about it alone." choices={[{ value: "", label: "as the service decides" }, ...primaries.map((value) => ({ value, label: visible(value) }))]} />
           <SelectField label="Control" value={draft.control} onChange={(value) => change({ control: value })} hint="A model that you take not to have seen the members."
             choices={[
-              { value: "", label: ["as the service decides", defaultControl(causal, draft.model)].filter(Boolean).join(": ") },
+              { value: "", label: ["as the service decides", (!dataset || isLabelled(dataset)) && defaultControl(causal, draft.model)].filter(Boolean).join(": ") },
               { value: NO_CONTROL, label: "none" },
               ...others.map(({ id }) => ({ value: id, label: id })),
             ]} />

@@ -30,7 +30,7 @@ function passesOf(method: Method, catalogue: Catalogue, reference: string | null
     case "wbc":
     case "ez": {
       const model = method.reference ?? reference;
-      return model === null ? null : [one(`the text by ${model}`)];
+      return model === null ? null : [one(`the text by the reference model ${model}`)];
     }
     case "lowercase":
       return [one("the lower-cased text")];
