@@ -51,6 +51,14 @@ async function audits({ walk, proxy, service, samples, check, view = {}, suffix 
   await upload(page);
   check(/500 members, 500 non-members/.test(await page.locator("main").textContent()), "the upload does not count 500 of each class");
   await field(page, "Name").fill("walk");
+  const passes = async () => /in (\d+) passes/.exec(await page.locator("[data-cost]").textContent())?.[1];
+  check((await passes()) === "4", `text and reference, by model and control, count as ${await passes()} passes`);
+  await field(page, "Preset").selectOption("paper_mimir");
+  await page.getByText("The page cannot tell how often").waitFor();
+  await page.getByRole("button", { name: "Fix the plan" }).click();
+  await page.locator("[data-cost]").waitFor();
+  check((await passes()) === "6", `the preset of the plan counts as ${await passes()} passes`);
+  await field(page, "Preset").selectOption("");
   await page.getByRole("button", { name: "Fix the plan" }).click();
   const planned = await page.locator("[data-plan]").textContent();
   const { body: plan } = await service.ask("POST", "/v1/plans", JSON.parse(proxy.bodies.plan), {});

@@ -172,6 +172,10 @@ async function longLine({ walk, proxy, check }) {
   check(drawn === 2000, `${drawn} tokens are drawn at once`);
   await page.getByRole("button", { name: "Next tokens" }).click();
   check(/2,001 to/.test(await page.locator(".strip, main").first().textContent()), "the next tokens do not come");
+  await page.locator(".tokens").focus();
+  await page.keyboard.press("End");
+  const seen = await page.locator(".tokens").evaluate((list) => list.querySelector('[aria-selected="true"]').getBoundingClientRect().bottom <= list.getBoundingClientRect().bottom);
+  check(seen, "End does not bring the last token into view");
   await score(page, "x".repeat(1024 * 1024));
   const text = await page.locator("main").textContent();
   check(/scored tokens|too_long|status \d/i.test(text), "1 MiB in one line has no answer");

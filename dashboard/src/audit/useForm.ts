@@ -12,7 +12,7 @@ interface Entered {
   dataset: Dataset | null;
 }
 
-/** What was entered. It stays while other pages are open, until it is submitted or the key is forgotten. */
+/** The entries of a form, which stay while other pages are open, until they are submitted or the key is forgotten. */
 type Kept = Observable<Entered | null>;
 
 export const auditForm: Kept = new Observable<Entered | null>(null);
