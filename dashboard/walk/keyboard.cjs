@@ -55,9 +55,11 @@ async function keyboard({ folder, walk, proxy, samples, check }) {
   check((await focused(page)).name === "New audit", "Shift+Tab does not go back to the pages");
   await page.keyboard.press("Enter");
   await page.waitForSelector(".drop");
+  // Waited for in good time, since the browser begins to tell of choosers only some time after it is asked to.
+  const chosen = page.waitForEvent("filechooser");
   await tabTo(page, check, "Files", "INPUT");
-  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.keyboard.press("Enter")]);
-  await chooser.setFiles(file);
+  await page.keyboard.press("Enter");
+  await (await chosen).setFiles(file);
   await page.waitForSelector("caption");
   await tabTo(page, check, "Upload", "BUTTON");
   await page.keyboard.press("Enter");
