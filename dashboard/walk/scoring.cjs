@@ -101,7 +101,7 @@ async function settings({ walk, proxy, service, check }) {
     Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(element, to);
     element.dispatchEvent(new Event("input", { bubbles: true }));
   }, String(value));
-  const settled = () => page.waitForSelector('.score[aria-busy="false"]', { timeout: 5000 });
+  const settled = () => page.waitForSelector('.score[aria-busy="false"] .number:not(.pending)', { timeout: 5000 });
   const is = async (alpha, k, when) => check((await shown(page)) === (await api(alpha, k)) && !(await page.locator(".number.pending").count()), `${when} the page shows ${await shown(page)}`);
   await drag(0.5);
   await drag(1);
