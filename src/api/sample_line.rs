@@ -102,10 +102,10 @@ pub struct SampleLine<'a> {
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
     baseline_scores: Vec<(&'a str, f64)>,
-    /// With a signing key: the salt of the sample in the signed report, in hexadecimal digits.
+    /// Salt of the sample in the signed report, in hexadecimal digits; absent without a signing key.
     #[serde(skip_serializing_if = "Option::is_none")]
     salt: Option<String>,
-    /// With a signing key: SHA-256 of the sample as a line of JSON.
+    /// SHA-256 of the sample as a line of JSON; absent without a signing key.
     #[serde(skip_serializing_if = "Option::is_none")]
     sample_digest: Option<String>,
     /// Other columns of the sample, as long as the samples are kept.

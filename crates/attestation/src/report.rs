@@ -71,7 +71,7 @@ pub struct TreeBuilder {
     file: Sha256,
 }
 
-/// What a line of scores opens of the trees.
+/// Opening of the leaves of a sample, which its line of scores has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeafOpening {
     /// The salt of both leaves, in hexadecimal digits.

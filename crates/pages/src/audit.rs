@@ -115,7 +115,7 @@ fn passages(works: &[WorkScores]) -> Markup {
     let height = |score: f64| ((score - low) / (high - low) * (LEVELS - 1) as f64).round() as usize + 1;
     let cells = |WorkScores { scores, .. }: &WorkScores| {
         let cells = CELLS.min(scores.len());
-        // Of more passages than cells, a cell shows the highest.
+        // A cell shows the highest of its passages.
         let start = |cell: usize| cell * scores.len() / cells;
         let highest = |cell: usize| scores[start(cell)..start(cell + 1)].iter().copied().map(height).max().unwrap_or(0);
         Strip { heights: (0..cells).map(highest).collect(), highest: LEVELS }
