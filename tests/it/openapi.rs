@@ -61,3 +61,17 @@ async fn examples_work() {
     let done = send(request.json(&body("/v1/memorization")["example"])).await.ok();
     assert!(done["results"]["summary"]["control"]["windows"].as_u64().unwrap() > 0, "{done}");
 }
+
+#[test]
+fn every_parameter_of_a_path_is_documented() {
+    let document = committed();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+            for name in path.split('{').skip(1).map(|part| part.split('}').next().unwrap()) {
+                let is_documented = parameters.iter().any(|known| known["name"] == name && known["in"] == "path");
+                assert!(is_documented, "{method} {path}: {name}");
+            }
+        }
+    }
+}

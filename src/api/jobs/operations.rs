@@ -140,28 +140,28 @@ fn report_of_one<K: JobResource>() -> Operation {
         .content(page::BUNDLE, ContentBuilder::new().schema(Some(text())).build());
     let formats = format!("`{}`, `{}`, `{}` or `{}`", page::HTML, page::JSON, page::DSSE, page::BUNDLE);
     let id = format!("get_{}_report", K::DOCUMENT.operation);
-    let texts = K::SHOWS_TEXTS.then(|| {
-        let count = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).maximum(Some(MOST_STRIPS as u64));
-        ParameterBuilder::new()
-            .name("texts")
-            .parameter_in(ParameterIn::Query)
-            .required(Required::False)
-            .description(Some(
-                "Number of texts that the page shows token by token, with their weights and what the primary method selects: the first \
-                 ones, which are scored again; 409 if the texts are not kept",
-            ))
-            .schema(Some(count))
-    });
-    on_one::<K>(&id, format!("Get the report of {}.", with_article(noun)))
+    let operation = on_one::<K>(&id, format!("Get the report of {}.", with_article(noun)))
         .description(Some(
             "As a page of HTML that needs nothing beside it, which is what a client without a preference gets, as the JSON that the \
              page is made of, or signed: an in-toto statement in a DSSE envelope, where the service has a signing key (409 without \
              one). A bundle has the signed report and, for an audit with a verdict, its claims as in-toto's proposed `eval-result`. Each number on the page is a `data` element with the JSON pointer to it as `data-at`.",
         ))
         .parameter(optional_header("Accept", formats, page::JSON))
-        .parameters(texts.map(|texts| [texts.build()]))
-        .responses(responses::<ReportProblems>().response("200", report).build())
-        .build()
+        .responses(responses::<ReportProblems>().response("200", report).build());
+    if K::SHOWS_TEXTS { operation.parameter(texts_of_page()).build() } else { operation.build() }
+}
+
+fn texts_of_page() -> ParameterBuilder {
+    let count = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).maximum(Some(MOST_STRIPS as u64));
+    ParameterBuilder::new()
+        .name("texts")
+        .parameter_in(ParameterIn::Query)
+        .required(Required::False)
+        .description(Some(
+            "Number of texts that the page shows token by token, with their weights and what the primary method selects: the first ones, \
+             which are scored again; 409 if the texts are not kept",
+        ))
+        .schema(Some(count))
 }
 
 /// An operation on one job; its id is in the path.
