@@ -55,7 +55,7 @@ class Browser {
     return results.flatMap(({ messages }) => messages.map(({ ruleId, message, selector }) => `${ruleId}: ${message} (${selector})`));
   }
 
-  // Of a frame the part that is in the window: what is outside of it is not painted.
+  // The part of a frame that is in the window; the rest is not painted.
   async picture(page, name, { fullPage = true, element } = {}) {
     if (!this.pictures) return;
     const file = path.join(this.pictures, `${name}.png`);

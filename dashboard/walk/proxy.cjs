@@ -67,7 +67,7 @@ class Proxy {
     if (!this.target) return void response.writeHead(502).end();
     const { hostname, port } = new URL(this.target);
     const headers = { ...request.headers };
-    // As a reverse proxy that keeps the host: the service compares it with the origin of the page.
+    // The host is kept, since the service compares it with the origin of the page.
     const onward = http.request({ hostname, port, path: url, method: request.method, headers }, (answer) => {
       response.writeHead(answer.statusCode, answer.headers);
       response.flushHeaders();

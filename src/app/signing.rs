@@ -16,7 +16,7 @@ pub fn signing_key(settings: &Settings) -> Result<Option<SigningKey>> {
 /// Reads a private key from its file.
 ///
 /// # Errors
-/// As [`signing_key`].
+/// A file that cannot be read, or holds no such key.
 pub fn read_signing_key(file: &Path) -> Result<SigningKey> {
     let pem = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     SigningKey::from_pem(&pem).with_context(|| file.display().to_string())

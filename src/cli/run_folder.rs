@@ -90,7 +90,7 @@ impl RunFolder {
         }
         match fs::read_dir(path) {
             Ok(mut entries) => {
-                // A run that failed before it had begun leaves no more than a log, and statistics of no text.
+                // A run that failed before it had begun leaves a log and a directory of statistics.
                 let is_ours = |name: &OsStr| name == LOG || name == STATISTICS;
                 let is_foreign = entries.any(|entry| entry.is_ok_and(|entry| !is_ours(&entry.file_name())));
                 ensure!(!is_foreign, "{}: the folder is not empty; name one that is, or a new one", context());

@@ -126,6 +126,10 @@ fn all_five_steps_hold() {
     let digest = hex::encode(Sha256::digest(AUDIT.read("run/report.dsse.json")));
     assert_eq!(result.predicate["evidence"][0]["digest"]["sha256"], digest);
     assert!(result.predicate["preRegistration"]["value"].is_string(), "{result:?}");
+    // A control that does not run is named.
+    let (code, states, json) = AUDIT.verify(&[&["run/report.dsse.json", "--control", "none"], &whole[..]].concat());
+    assert_eq!((code, &*states[3]), (0, HOLDS), "{json:#}");
+    assert!(json["steps"][3].to_string().contains("the control `demo-reference`: not run here"), "{json:#}");
     // With the scores beside it alone, and with nothing.
     let (code, states, json) = AUDIT.verify(&["run/report.dsse.json"]);
     assert_eq!(

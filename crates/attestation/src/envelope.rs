@@ -21,7 +21,7 @@ pub struct Envelope {
 /// One signature of an envelope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvelopeSignature {
-    /// A hint at the key, which nobody has signed: [`PublicKey::id`].
+    /// Hint at the key that made it, [`PublicKey::id`]. The signature does not cover it.
     #[serde(default)]
     pub keyid: String,
     /// The signature in base64.
@@ -64,7 +64,7 @@ impl Envelope {
         self.signatures.push(EnvelopeSignature { keyid: key.public().id(), sig: STANDARD.encode(signature) });
     }
 
-    /// The bytes of the in-toto statement, whoever signed it.
+    /// Decodes the in-toto statement. No signature is checked.
     ///
     /// # Errors
     /// [`EnvelopeError`] if the payload is something else, or not base64.

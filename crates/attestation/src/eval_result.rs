@@ -26,7 +26,7 @@ struct EvalResult {
     sample_size: u64,
     model: Subject,
     dataset: Subject,
-    /// `self_attested`: nobody but the signer stands behind it.
+    /// `self_attested`: the signer's own claim.
     assurance_level: &'static str,
     /// `public-model`: the subject is the model by its digest.
     subject_profile: &'static str,

@@ -107,7 +107,7 @@ pub fn root_of_path(leaf_hash: Hash, leaf: usize, leaves: usize, path: &[Hash]) 
     Some(path.iter().zip(is_right.into_iter().rev()).fold(leaf_hash, join))
 }
 
-/// The number of leaves on the left of the root of a tree of so many: the largest power of two below that.
+/// Number of leaves in the left subtree of the root: the largest power of two below `leaves`.
 fn split(leaves: usize) -> usize {
     1 << (leaves - 1).ilog2()
 }

@@ -35,7 +35,7 @@ pub struct ReportPredicate {
     pub report: Box<RawValue>,
 }
 
-/// Times of a run, by the clock of whoever signs.
+/// Start and end of a run, by the signer's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTimes {
     /// Id of the job of a service.

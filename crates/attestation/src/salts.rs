@@ -1,4 +1,4 @@
-//! Salts of leaves: without one, whoever guesses a text could find it in a published tree.
+//! Salts of leaves. Without them, a published tree would confirm a guessed text.
 
 use sha2::{Digest, Sha256};
 

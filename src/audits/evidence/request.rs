@@ -8,7 +8,7 @@ use std::sync::Arc;
 use strum::{Display, EnumString, VariantNames};
 use utoipa::ToSchema;
 
-/// Of a list at a higher rate, most texts may be non-members.
+/// Maximum false discovery rate of a list. Above it, most of the listed texts may be non-members.
 const MAX_FDR: f64 = 0.5;
 
 /// Basis of the verdict of an audit, settled before anything is scored.

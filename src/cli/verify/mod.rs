@@ -39,9 +39,9 @@ use step::{Finding, VerificationStep, exit_code, table};
 #[derive(Args)]
 pub struct VerifyArgs {
     /// Signed report (`report.dsse.json` of an audit's folder, or what the service answers with `accept:
-    /// application/vnd.dsse.envelope+json`), or a report as JSON, which nobody has signed.
+    /// application/vnd.dsse.envelope+json`), or an unsigned report as JSON.
     report: PathBuf,
-    /// Public key of somebody who must have signed it, in PEM. May be given several times.
+    /// Public key of a required signer, in PEM. May be given several times.
     #[arg(long, value_name = "FILE")]
     key: Vec<PathBuf>,
     /// The plan that the report cites, as a file.
@@ -73,14 +73,14 @@ pub struct VerifyArgs {
     /// Number of samples to score again. The report's hash chooses them.
     #[arg(long, value_name = "NUMBER", help_heading = "Model", default_value = "20")]
     sample: NonZeroUsize,
-    /// A text of your own that the choice depends on as well, so that whoever signed the report cannot have known it.
+    /// Text of your own that enters the choice of samples, so that the signer could not foresee it.
     #[arg(long, value_name = "TEXT", help_heading = "Model", default_value = "", hide_default_value = true)]
     sample_seed: String,
     #[command(flatten)]
     output: ReportArgs,
 }
 
-/// Verifies the report. The exit status is 0 if all that was checked holds, 1 if something fails, and 2 if nothing could be checked.
+/// Verifies the report. The exit status is 0 if no check fails, 1 if one does, and 2 if nothing could be checked.
 pub async fn run(args: VerifyArgs, config: Option<&Path>) -> ExitCode {
     match args.steps(config).await.and_then(|steps| args.print(&steps)) {
         Ok(code) => code,
@@ -171,7 +171,7 @@ impl VerifyArgs {
             let ids: Vec<&str> = envelope.signatures.iter().map(|signature| signature.keyid.as_str()).collect();
             let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
             return Ok(vec![Finding::not_checked(format!(
-                "give the public key of whoever must have signed it (--key); its signatures name the keys {ids}"
+                "give the public key of the signer (--key); the signatures name the keys {ids}"
             ))]);
         }
         let finding = |path: &PathBuf| {

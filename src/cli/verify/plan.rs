@@ -30,7 +30,7 @@ pub fn findings(file: &ReportFile, plan_file: Option<&Path>) -> Result<Vec<Findi
     let [created, started] = times.map(|time| time.and_then(|time| OffsetDateTime::parse(time, &Rfc3339).ok()));
     findings.push(match created.zip(started) {
         Some((created, started)) if created <= started => {
-            Finding::holds("the plan is older than the run, by the clock of whoever signed the report")
+            Finding::holds("the plan is older than the run, by the signer's clock")
         }
         Some(_) => Finding::fails(format!("the plan was made at {}, after the run had begun", cited.created)),
         None => Finding::not_checked("the report does not say when the run began"),

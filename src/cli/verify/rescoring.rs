@@ -7,6 +7,7 @@ use crate::audits::{
     is_of_text_alone,
 };
 use crate::datasets::{Sample, SampleBlocks};
+use crate::pool::ModelInfo;
 use crate::scorer::Scorer;
 use crate::wire::number_of;
 use anyhow::Result;
@@ -84,18 +85,20 @@ impl ChosenSamples {
         };
         let samples = SampleBlocks::Memory(self.samples.clone().into());
         let outcome = audits::run(Arc::new(again), &samples, None, scorer, |_| {}).await;
-        let compared = match outcome {
+        let (compared, absent) = match outcome {
             Ok(outcome) => {
-                let differing = differing_models(provenance, &outcome.results);
-                if differing.is_empty() {
-                    self.compare(provenance, &outcome.results)
-                } else {
-                    Finding::fails(differing.join("; "))
-                }
+                let ModelDifferences { differing, absent } = ModelDifferences::new(provenance, &outcome.results);
+                let compared = match differing.is_empty() {
+                    true => self.compare(provenance, &outcome.results),
+                    false => Finding::fails(differing.join("; ")),
+                };
+                let absent =
+                    (!absent.is_empty()).then(|| Finding::not_checked(format!("{}: not run here", absent.join(", "))));
+                (compared, absent)
             }
-            Err(error) => Finding::not_checked(format!("the samples could not be scored: {error}")),
+            Err(error) => (Finding::not_checked(format!("the samples could not be scored: {error}")), None),
         };
-        Ok([Some(compared), of_others].into_iter().flatten().collect())
+        Ok([Some(compared), absent, of_others].into_iter().flatten().collect())
     }
 
     fn compare(&self, provenance: &Provenance, results: &AuditResults) -> Finding {
@@ -137,41 +140,48 @@ impl ChosenSamples {
     }
 }
 
-/// The models, tokenizers and adapters that are not those of the report, in words.
-fn differing_models(provenance: &Provenance, results: &AuditResults) -> Vec<String> {
-    let claimed = OtherModel::from(&provenance.model_info());
-    let asked = [("model", claimed, Some(OtherModel::from(&results.model)))];
-    let control = provenance
-        .control
-        .iter()
-        .map(|control| ("control", control.clone(), results.control.as_ref().map(OtherModel::from)));
-    let others = provenance.other_models.iter().map(|other| {
-        // Named by the methods, so the ids are the same.
-        let here = results.other_models.iter().find(|here| here.id == other.model);
-        ("other model", other.clone(), here.map(OtherModel::from))
-    });
-    let mut differing = Vec::new();
-    for (part, claimed, here) in asked.into_iter().chain(control).chain(others) {
+/// Models of the report beside those that run here, in words.
+#[derive(Default)]
+struct ModelDifferences {
+    /// Weights, tokenizers and adapters that are not those of the report.
+    differing: Vec<String>,
+    /// Models that do not run here, whose scores are not compared.
+    absent: Vec<String>,
+}
+
+impl ModelDifferences {
+    fn new(provenance: &Provenance, results: &AuditResults) -> Self {
+        let mut differences = Self::default();
+        let asked = OtherModel::from(&provenance.model_info());
+        differences.compare("model", &asked, Some(&results.model));
+        if let Some(control) = &provenance.control {
+            differences.compare("control", control, results.control.as_ref());
+        }
+        for other in &provenance.other_models {
+            // The methods name it, so its id is the same here.
+            let here = results.other_models.iter().find(|here| here.id == other.model);
+            differences.compare("other model", other, here);
+        }
+        differences
+    }
+
+    fn compare(&mut self, part: &str, claimed: &OtherModel, here: Option<&ModelInfo>) {
         let Some(here) = here else {
-            // It serves none of the methods that score a sample alone.
-            continue;
+            self.absent.push(format!("the {part} `{}`", claimed.model));
+            return;
         };
-        let digests = |model: &OtherModel| {
-            [
-                model.model_digest.clone(),
-                model.tokenizer_digest.clone(),
-                model.adapter_digest.clone().unwrap_or_default(),
-            ]
-        };
-        for ((name, claimed), here) in
-            ["weights", "tokenizer", "adapter"].iter().zip(digests(&claimed)).zip(digests(&here))
-        {
+        for (name, claimed, here) in [
+            ("weights", Some(&claimed.model_digest), Some(&here.digest)),
+            ("tokenizer", Some(&claimed.tokenizer_digest), Some(&here.tokenizer_digest)),
+            ("adapter", claimed.adapter_digest.as_ref(), here.adapter.as_ref()),
+        ] {
             if claimed != here {
-                differing.push(format!("the {name} of the {part} are {here:?} here, and {claimed:?} in the report"));
+                let digest = |digest: Option<&String>| digest.map_or("none".to_owned(), Clone::clone);
+                let (claimed, here) = (digest(claimed), digest(here));
+                self.differing.push(format!("{name} of the {part}: {here} here, {claimed} in the report"));
             }
         }
     }
-    differing
 }
 
 /// True if everything that the bits of these scores depend on is as it was; the report may name models that took no part here.
