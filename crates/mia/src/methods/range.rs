@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use utoipa::ToSchema;
 
 /// An interval of finite numbers.
@@ -54,6 +55,15 @@ impl fmt::Display for Range {
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "f64")]
 pub struct Fraction(f64);
+
+// It is never NaN, and never a zero of either sign.
+impl Eq for Fraction {}
+
+impl Hash for Fraction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
 
 impl TryFrom<f64> for Fraction {
     type Error = String;
