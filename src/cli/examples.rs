@@ -43,6 +43,11 @@ pub fn examples(command: &str) -> Option<&'static str> {
   pdr-audit test rank canaries.jsonl --model ./my-model --methods min_k_plus_plus
   pdr-audit test order shards.jsonl --model demo --shuffles 20"
         }
+        "compare" => {
+            "  pdr-audit compare before/ after/
+  pdr-audit compare retain/ unlearned/ --question retain
+  pdr-audit compare retain/ unlearned/ --question retain --format json"
+        }
         "memorization" => {
             "  pdr-audit memorization book.txt --control another-book.txt --model EleutherAI/pythia-1.4b
   pdr-audit memorization models/demo/audit.jsonl --prefix 16 --suffix 8

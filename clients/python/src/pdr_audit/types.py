@@ -16,6 +16,7 @@ Overflow: TypeAlias = Literal["error", "truncate", "window"]
 #: Settings of the cut into passages: the most words of a passage, or an object.
 CutSettings: TypeAlias = "int | Cut"
 ReportFormat: TypeAlias = Literal["html", "json", "dsse"]
+ComparisonQuestion: TypeAlias = Literal["retain"]
 Passes: TypeAlias = Literal["shared", "separate"]
 Status: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
