@@ -69,9 +69,10 @@ pub use forecast::{Forecast, known_works_needed, smallest_p};
 pub use jobs::{AuditKind, AuditSnapshot, AuditSubject, Audits, CalibrationKind, Calibrations, TestJob, TestSubject};
 pub use limits::MAX_SAMPLES;
 pub use membership_tests::{
-    BeyondControl, Canary, Commitment, CutList, MAX_SHUFFLES, NamedTestText, OrderTexts, PairedDocument, TestExclusion,
-    TestKind, TestLayout, TestMethod, TestReport, TestRequest, TestSamples, TestStatistics, TestText, TestTexts,
-    TestVerdict, UnitVerdict, commitment, commitment_fault, cut_list, run_test, test_method_faults,
+    BeyondControl, Canary, Commitment, CutList, Inference, MAX_SHUFFLES, MethodWeight, NamedTestText, OrderTexts,
+    PairedDocument, TestExclusion, TestKind, TestLayout, TestMethod, TestReport, TestRequest, TestSamples,
+    TestStatistics, TestText, TestTexts, TestVerdict, UnitVerdict, commitment, commitment_fault, committed_method,
+    cut_list, run_test, test_method_faults,
 };
 pub use plan::AuditPlan;
 pub use recomputation::{RecomputationError, RecomputedReport, ScoredTexts, recompute, scores_of_report};

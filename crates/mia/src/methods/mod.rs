@@ -64,7 +64,8 @@ pub use fault::Fault;
 pub use formula::{Explanation, ScoreError, TextStats};
 pub use grid::{Grid, MAX_METHODS};
 pub use labelled::{
-    LabelledMethod, RequestOrigin, auxiliary_passes, control_measures, default_methods, possible_default_methods,
+    LabelledMethod, RequestOrigin, auxiliary_passes, control_measures, default_methods, inference_methods,
+    possible_default_methods,
 };
 pub use method::{Method, alpha_used, explain, score};
 pub use neighbor::MAX_NEIGHBORS;

@@ -83,6 +83,9 @@ impl Fraction {
     /// A share of Min-K% that tells how clean a text is.
     pub(super) const TWENTIETH: Fraction = Fraction(0.05);
 
+    /// A share of Min-K% between the others that dataset inference combines.
+    pub(super) const TENTH: Fraction = Fraction(0.1);
+
     /// The default share of SURP.
     pub(super) const TWO_FIFTHS: Fraction = Fraction(0.4);
 

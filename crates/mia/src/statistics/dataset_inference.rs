@@ -41,7 +41,7 @@ pub struct InferenceFeatures<'a> {
 }
 
 /// Results over all splits.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct DatasetInference {
     pub splits: Vec<InferenceSplit>,
     /// The mean weight of each feature over the splits, of the standardised feature.
