@@ -8,7 +8,8 @@ REPORT.json is the response of `/v1/audits/{id}`, SCORES.jsonl that of `/v1/audi
 both as well. With the texts, the samples that were audited, what the report says of them alone is recomputed too, with the log-odds by which the
 lists were compared. Tokens are what `pdr-audit score --tokens` writes of the same texts; the profile by position and the test of the prior
 come from them. An audit against a stored calibration takes the scores of the known non-members, which are those of an audit of the same samples
-without labels, and their texts. Nothing is taken from the program that wrote them: the formulas are those of docs/verdict.md, the random draws
+without labels, and their texts. Of a test of kind `di` the combination of all methods is recomputed, from the scores of an audit of the
+same texts in the same order (suspects with label 1, then held-out texts with label 0) by the same methods and control. Nothing is taken from the program that wrote them: the formulas are those of docs/verdict.md, the random draws
 those of docs/draws.md. Prints how many numbers were recomputed and which were not for want of a file; exits with 1 if one is off. Needs NumPy.
 """
 import argparse, hashlib, json, math, re, struct, sys, unicodedata
@@ -16,6 +17,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+import inference
 from texts import Texts, folds, naive_bayes
 
 LEVEL, MARGIN, FEWEST, PERMUTATIONS, BLOCK = 0.01, 0.15, 20, 9_999, 16
@@ -943,12 +945,15 @@ def main():
     report = report.get("results", report)
     texts, tokens, known, known_texts = map(read, (arguments.texts, arguments.tokens, arguments.known, arguments.known_texts))
     checked = Report(report, read(arguments.scores))
-    checked.run()
-    if texts and checked.labelled:
-        checked.texts_alone(texts)
-    if tokens:
-        checked.tokens(tokens)
-    checked.against_known(known, texts, known_texts)
+    if report.get("kind") == "di":
+        inference.check(checked, sys.modules[__name__])
+    else:
+        checked.run()
+        if texts and checked.labelled:
+            checked.texts_alone(texts)
+        if tokens:
+            checked.tokens(tokens)
+        checked.against_known(known, texts, known_texts)
     # What the request says and what it cost are no results.
     others = [path for path, _ in numbers(report) if path not in checked.done and not path.startswith(("provenance", "usage", "plan"))]
     by_field = {}

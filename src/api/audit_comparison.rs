@@ -5,56 +5,24 @@ use super::extract::PathNames;
 use super::jobs::JobId;
 use super::page::{self, HTML, JSON};
 use super::problem::responses::StateProblems;
-use super::problem::{Kind, Problem};
+use super::problem::{Kind, PointedFault, Problem};
+use super::query::read_parameters;
 use super::state::{ApiState, ClientState};
-use crate::audits::{AuditError, AuditKind, LoadedScores, MethodDifference, PairedSamples, audit_difference};
-use crate::pool::ModelInfo;
-use axum::http::{HeaderMap, HeaderValue, header};
+use crate::audits::{AuditComparison, AuditError, AuditKind, ComparisonQuestion, LoadedScores};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
-use mia::statistics::Bootstrap;
 use pages::{DrawnScores, Page, Provenance};
-use serde::Serialize;
 use tokio::sync::Semaphore;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// Comparisons at once; each has all scores of two audits in memory.
 static COMPARISONS: Semaphore = Semaphore::const_new(2);
 
-/// Differences between two audits, a and b.
-#[derive(Serialize, ToSchema)]
-pub struct AuditComparison {
-    a: ComparedAudit,
-    b: ComparedAudit,
-    samples: PairedCounts,
-    /// The bootstrap of the intervals; each replicate draws the same samples for both audits.
-    bootstrap: Bootstrap,
-    /// One entry for each method that both audits have under the same label.
-    methods: Vec<MethodDifference>,
-}
-
-/// One of two audits.
-#[derive(Serialize, ToSchema)]
-pub struct ComparedAudit {
-    id: String,
-    model: ModelInfo,
-}
-
-/// Number of samples that two audits have in common.
-#[derive(Serialize, ToSchema)]
-pub struct PairedCounts {
-    /// Samples of the same text and label in both.
-    paired: usize,
-    only_a: usize,
-    only_b: usize,
-    /// Samples whose label is another one in the other audit; they are left out.
-    label_conflicts: usize,
-}
-
 /// Compare two audits.
 ///
 /// On the samples that both have: texts are paired with equal texts, and methods by their labels. The same audit of two versions of a
-/// model shows what changed between them.
+/// model shows what changed between them. With `question=retain`, audit a is that of a model that never saw the members, and audit b that of
+/// one that was made to forget them: each method gets the difference between their AUROCs with a two-sided test, and PrivLeak.
 #[utoipa::path(
     get,
     path = "/v1/audits/{id}/compare/{other}",
@@ -63,6 +31,8 @@ pub struct PairedCounts {
     params(
         ("id" = String, Path, description = "Id of audit a"),
         ("other" = String, Path, description = "Id of audit b"),
+        ("question" = inline(Option<ComparisonQuestion>), Query, description = "`retain` adds `unlearning`: whether model b, which was made to \
+         forget the members, treats them as model a does, which never saw them"),
         ("Accept" = Option<String>, Header, description = "`application/json` or `text/html`, a page of the same", example = "text/html")
     ),
     responses(
@@ -76,8 +46,14 @@ pub struct PairedCounts {
 pub async fn compare(
     ClientState(state): ClientState,
     PathNames((a, b)): PathNames<(String, String)>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let mut question: Option<ComparisonQuestion> = None;
+    read_parameters(&uri, |_, value| {
+        question = Some(value.try_into()?);
+        Ok(())
+    })?;
     let is_page = preferred(&headers, [(JSON, false), (HTML, true)]);
     let is_page = is_page.ok_or_else(|| Problem::not_acceptable(&[JSON, HTML]))?;
     let ids = [JobId::<AuditKind>::parse(&a)?.0, JobId::<AuditKind>::parse(&b)?.0];
@@ -85,21 +61,11 @@ pub async fn compare(
     let _place = COMPARISONS.acquire().await.map_err(Problem::internal)?;
     let (a, b) = (loaded(&state, ids[0]).await?, loaded(&state, ids[1]).await?);
     let compared = move |wanted: &dyn Fn() -> bool| {
-        let paired = PairedSamples::new(&a, &b);
-        let bootstrap = Bootstrap::default();
-        let methods = audit_difference(&paired.labels, &paired.clusters, &paired.methods, Some(&bootstrap), wanted);
-        let [a, b] = [(ids[0], a), (ids[1], b)]
-            .map(|(id, scores)| ComparedAudit { id: id.to_string(), model: scores.header.model.clone() });
-        let PairedSamples { labels, only_a, only_b, label_conflicts, .. } = paired;
-        AuditComparison {
-            a,
-            b,
-            samples: PairedCounts { paired: labels.len(), only_a, only_b, label_conflicts },
-            bootstrap,
-            methods,
-        }
+        AuditComparison::new([(ids[0].to_string(), &a), (ids[1].to_string(), &b)], question, wanted)
     };
     let comparison = state.scorer.workers().run_behind(compared).await?;
+    let comparison =
+        comparison.map_err(|fault| Problem::invalid(vec![PointedFault::of_parameter("question", fault)], 1))?;
     if !is_page {
         let mut answer = state.json(comparison).await?;
         answer.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));

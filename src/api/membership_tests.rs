@@ -40,7 +40,8 @@ impl JobResource for TestJob {
         has_results: true,
         serves_requests: false,
         description: "Scores all texts behind interactive work and computes the p-value of the result under the null hypothesis of the \
-                      test. `dataset` compares suspects with held-out texts of the same source (Mann and Whitney), `paired` published \
+                      test. `dataset` compares suspects with held-out texts of the same source (Mann and Whitney), `di` the same texts by \
+                      a combination of all methods that is learnt on one half of them and tested on the other (Welch), `paired` published \
                       texts with private rewrites (permutations of which text was published), `rank` canaries with their twins (the \
                       exact distribution of the sum of ranks), and `order` the published order of the items of shards with random \
                       orders (Student's t).",

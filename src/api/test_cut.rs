@@ -13,19 +13,19 @@ pub fn cut_texts(
     given: Option<&TestTexts>,
     has_dataset: bool,
     cut: Cut,
-    kind: TestKind,
+    (kind, seed): (TestKind, u64),
     faults: &mut RequestFaults,
 ) -> Result<(Option<TestTexts>, Vec<usize>), Problem> {
     let fault = match (given, cut.check()) {
         (_, Err(fault)) => fault.to_string(),
-        (_, Ok(())) if kind != TestKind::Dataset => format!(
+        (_, Ok(())) if kind.units().is_some() => format!(
             "a test of kind `{kind}` compares whole texts with whole texts, and passages have no counterparts; leave out `cut`, or give \
              the passages themselves"
         ),
         (None, Ok(())) if has_dataset => "a dataset is cut when it is uploaded".to_owned(),
         // Their faults are named.
         (None, Ok(())) => return Ok((None, Vec::new())),
-        (Some(TestTexts::Dataset { suspects, held_out }), Ok(())) => {
+        (Some(TestTexts::Dataset { suspects, held_out } | TestTexts::Di { suspects, held_out, .. }), Ok(())) => {
             let (mut budget, mut lists) = (request::MAX_CUT_BYTES, [None, None]);
             for (place, (field, texts)) in [("suspects", suspects), ("held_out", held_out)].into_iter().enumerate() {
                 match cut_list(texts, cut, &mut budget) {
@@ -36,7 +36,7 @@ pub fn cut_texts(
             if let [Some(suspects), Some(held_out)] = lists {
                 let origins = [suspects.origins, held_out.origins].concat();
                 let (suspects, held_out) = (suspects.passages, held_out.passages);
-                return Ok((Some(TestTexts::Dataset { suspects, held_out }), origins));
+                return Ok((Some(TestTexts::lists(kind, suspects, held_out, seed)), origins));
             }
             return Ok((given.cloned(), Vec::new()));
         }

@@ -8,7 +8,8 @@ use super::state::ApiState;
 use super::test_cut::cut_texts;
 use crate::audits::{
     AuditMetrics, AuditRequest, Canary, Commitment, EvidenceOptions, EvidenceRequest, MAX_SAMPLES, OrderTexts,
-    PairedDocument, TestKind, TestLayout, TestRequest, TestText, TestTexts, commitment_fault, test_method_faults,
+    PairedDocument, TestKind, TestLayout, TestRequest, TestText, TestTexts, commitment_fault, committed_method,
+    test_method_faults,
 };
 use crate::datasets::{SampleTotals, SubmittedSamples};
 use crate::jobs::{JobError, Submission};
@@ -41,31 +42,31 @@ pub struct TestBody {
     /// Id of a configured model; may be left out where there is a default.
     #[schema(examples("demo"))]
     model: Option<String>,
-    /// Methods to compute; the primary method alone if left out.
+    /// Methods to compute; if left out, the primary method alone, and of `di` those that need no other model.
     #[schema(max_items = 256, value_type = Option<Vec<MethodRequest>>)]
     methods: Option<MethodRequests>,
     /// Label of the method that the verdict is about, or its name where that is enough; if left out `ref`, else
-    /// `min_k_plus_plus(k=0.2)`, else the first method; of `order` without `methods` it is `loss`.
+    /// `min_k_plus_plus(k=0.2)`, else the first method; of `order` without `methods` it is `loss`. Of `di` there is none.
     #[schema(value_type = Option<String>, examples("min_k_plus_plus(k=0.2)"))]
     primary: Option<Shaped<String>>,
     /// Treatment of a text that is longer than the model's context: `error` if left out.
     #[schema(value_type = Option<Overflow>)]
     overflow: Option<Shaped<Overflow>>,
-    /// Of `dataset`: texts that may have been trained on.
+    /// Of `dataset` and `di`: texts that may have been trained on.
     #[schema(min_items = 1, value_type = Option<Vec<TestText>>)]
     suspects: Option<TextList<TestText>>,
-    /// Of `dataset`: texts of the same source that were not.
+    /// Of `dataset` and `di`: texts of the same source that were not.
     #[schema(min_items = 1, value_type = Option<Vec<TestText>>)]
     held_out: Option<TextList<TestText>>,
-    /// Of `dataset`: id of a dataset that was uploaded, in place of both; its members are the suspects.
+    /// Of `dataset` and `di`: id of a dataset that was uploaded, in place of both; its members are the suspects.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
     dataset: Option<Shaped<String>>,
-    /// The way texts of both lists of a test of kind `dataset` are cut into passages, each a text of its `document`; they stay whole if
+    /// The way texts of both lists of a test of kind `dataset` or `di` are cut into passages, each a text of its `document`; they stay whole if
     /// left out.
     #[schema(value_type = Option<Cut>)]
     cut: Option<Shaped<Object<Cut>>>,
     /// Id of a model that has not seen the texts in question, which computes the same methods. If left out it is the base of
-    /// the model, else the reference model, for `dataset` and `order`, and none for `paired` and `rank`; none with null.
+    /// the model, else the reference model, for `dataset`, `di` and `order`, and none for `paired` and `rank`; none with null.
     #[schema(value_type = Option<String>)]
     #[serde(default, deserialize_with = "given")]
     control: Option<Shaped<Option<String>>>,
@@ -81,14 +82,15 @@ pub struct TestBody {
     /// Of `order`: how many random orders each shard is compared with; 50 if left out.
     #[schema(minimum = 1, maximum = 10_000, value_type = Option<usize>)]
     shuffles: Option<Shaped<usize>>,
-    /// Of `order`: the seed of these orders; 0 if left out.
+    /// Of `order` and `di`: the seed of these orders, or of the halves of both lists; 0 if left out.
     #[schema(value_type = Option<u64>)]
     seed: Option<Shaped<u64>>,
     /// Of `order`: what stands between two items; a line feed if left out.
     #[schema(value_type = Option<String>)]
     separator: Option<Shaped<String>>,
     /// A SHA-256, as 64 hexadecimal digits in lower case, that was published before the model was made, over these strings, each
-    /// preceded by the number of its bytes (UTF-8) as 64 bits (little-endian): `kind`, the label that the primary method has by default,
+    /// preceded by the number of its bytes (UTF-8) as 64 bits (little-endian): `kind`, the label that the primary method has by default (of `di`
+    /// the seed and the labels of all methods, joined by line feeds),
     /// `nonce`, and of each unit the number of its texts as decimal digits and the texts. A unit is a document (`public`, then
     /// `private`), a canary (`text`, then `twins`), the items of a shard, or all held-out texts.
     #[schema(value_type = Option<String>, min_length = 64, max_length = 64)]
@@ -113,6 +115,7 @@ impl JobBody for TestBody {
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let name = check::job_name(self.name, &mut faults);
         let kind = check::shaped("/kind", Some(self.kind), &mut faults);
+        let seed = check::shaped("/seed", self.seed, &mut faults);
         let fields = TextFields {
             suspects: self.suspects,
             held_out: self.held_out,
@@ -121,13 +124,15 @@ impl JobBody for TestBody {
             canaries: self.canaries,
             shards: self.shards,
             shuffles: self.shuffles,
-            seed: self.seed,
+            seed,
             separator: self.separator,
         };
         let given = kind.and_then(|kind| fields.read(kind, &mut faults));
         let cut = check::shaped("/cut", self.cut, &mut faults).map(|Object(cut)| cut);
         let (texts, origins) = match (cut, kind) {
-            (Some(cut), Some(kind)) => cut_texts(given.as_ref(), dataset.is_some(), cut, kind, &mut faults)?,
+            (Some(cut), Some(kind)) => {
+                cut_texts(given.as_ref(), dataset.is_some(), cut, (kind, seed.unwrap_or_default()), &mut faults)?
+            }
             _ => (given.clone(), Vec::new()),
         };
         let options = EvidenceOptions {
@@ -161,10 +166,8 @@ impl JobBody for TestBody {
             faults.push("/nonce", "there is no `commitment` that it is part of");
         }
         let layout = texts.as_ref().map(TestTexts::layout);
-        let layout = match layout.unwrap_or(TestLayout::Dataset { suspects: None, origins: Vec::new() }) {
-            TestLayout::Dataset { suspects, .. } => TestLayout::Dataset { suspects, origins },
-            layout => layout,
-        };
+        let of_dataset = || TestLayout::lists(kind.unwrap_or_default(), None, seed.unwrap_or_default());
+        let layout = layout.unwrap_or_else(of_dataset).with_origins(origins);
         let samples = submitted(texts.as_ref(), &layout, dataset, &methods, &mut faults)?;
         let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
         let timeout = request::timeout(self.timeout_seconds, &mut faults);
@@ -173,8 +176,9 @@ impl JobBody for TestBody {
         let metrics = AuditMetrics { bootstrap: None, ..AuditMetrics::default() };
         let (model, methods) = (model.id.clone(), methods.to_vec());
         let scoring = AuditRequest { model, methods, overflow, metrics, evidence };
-        let committed =
-            |(digest, texts)| Some(Commitment::new(digest, kind?, &scoring.primary()?.label(), &nonce, texts));
+        let committed = |(digest, texts)| {
+            Some(Commitment::new(digest, kind?, &committed_method(&scoring, &layout)?, &nonce, texts))
+        };
         let request = TestRequest {
             // A commitment covers texts as they are given.
             commitment: commitment.zip(given.as_ref()).and_then(committed),
@@ -243,7 +247,7 @@ struct TextFields {
     canaries: Option<TextList<Object<Canary>>>,
     shards: Option<TextList<BoundedList<String, MAX_SAMPLES>>>,
     shuffles: Option<Shaped<usize>>,
-    seed: Option<Shaped<u64>>,
+    seed: Option<u64>,
     separator: Option<Shaped<String>>,
 }
 
@@ -252,7 +256,7 @@ impl TextFields {
     fn read(self, kind: TestKind, faults: &mut RequestFaults) -> Option<TestTexts> {
         self.note_foreign(kind, faults);
         match kind {
-            TestKind::Dataset => self.read_dataset(faults),
+            TestKind::Dataset | TestKind::Di => self.read_lists(kind, faults),
             TestKind::Paired => {
                 let documents = list("documents", self.documents, kind, faults)?;
                 Some(TestTexts::Paired(documents.into_iter().map(|Object(document)| document).collect()))
@@ -265,7 +269,7 @@ impl TextFields {
         }
     }
 
-    fn read_dataset(self, faults: &mut RequestFaults) -> Option<TestTexts> {
+    fn read_lists(self, kind: TestKind, faults: &mut RequestFaults) -> Option<TestTexts> {
         let has_lists = self.suspects.is_some() || self.held_out.is_some();
         if self.dataset.is_some() {
             let _ = check::shaped("/dataset", self.dataset, faults);
@@ -275,23 +279,22 @@ impl TextFields {
             return None;
         }
         if !has_lists {
-            faults.push("", "a test of kind `dataset` takes `suspects` and `held_out`, or `dataset`");
+            faults.push("", format!("a test of kind `{kind}` takes `suspects` and `held_out`, or `dataset`"));
             return None;
         }
-        let suspects = list("suspects", self.suspects, TestKind::Dataset, faults);
-        let held_out = list("held_out", self.held_out, TestKind::Dataset, faults);
-        Some(TestTexts::Dataset { suspects: suspects?, held_out: held_out? })
+        let suspects = list("suspects", self.suspects, kind, faults);
+        let held_out = list("held_out", self.held_out, kind, faults);
+        Some(TestTexts::lists(kind, suspects?, held_out?, self.seed.unwrap_or_default()))
     }
 
     fn read_order(self, faults: &mut RequestFaults) -> Option<TestTexts> {
         let shuffles = check::shaped("/shuffles", self.shuffles, faults);
-        let seed = check::shaped("/seed", self.seed, faults);
         let separator = check::shaped("/separator", self.separator, faults);
         let shards = list("shards", self.shards, TestKind::Order, faults)?;
         let defaults = OrderTexts::new(shards.into_iter().map(|BoundedList(items)| items).collect());
         Some(TestTexts::Order(OrderTexts {
             shuffles: shuffles.unwrap_or(defaults.shuffles),
-            seed: seed.unwrap_or(defaults.seed),
+            seed: self.seed.unwrap_or(defaults.seed),
             separator: separator.unwrap_or(defaults.separator),
             shards: defaults.shards,
         }))
@@ -300,19 +303,22 @@ impl TextFields {
     /// Notes fields that belong to other kinds.
     fn note_foreign(&self, kind: TestKind, faults: &mut RequestFaults) {
         let fields = [
-            ("suspects", TestKind::Dataset, self.suspects.is_some()),
-            ("held_out", TestKind::Dataset, self.held_out.is_some()),
-            ("dataset", TestKind::Dataset, self.dataset.is_some()),
-            ("documents", TestKind::Paired, self.documents.is_some()),
-            ("canaries", TestKind::Rank, self.canaries.is_some()),
-            ("shards", TestKind::Order, self.shards.is_some()),
-            ("shuffles", TestKind::Order, self.shuffles.is_some()),
-            ("seed", TestKind::Order, self.seed.is_some()),
-            ("separator", TestKind::Order, self.separator.is_some()),
+            ("suspects", &[TestKind::Dataset, TestKind::Di][..], self.suspects.is_some()),
+            ("held_out", &[TestKind::Dataset, TestKind::Di], self.held_out.is_some()),
+            ("dataset", &[TestKind::Dataset, TestKind::Di], self.dataset.is_some()),
+            ("documents", &[TestKind::Paired], self.documents.is_some()),
+            ("canaries", &[TestKind::Rank], self.canaries.is_some()),
+            ("shards", &[TestKind::Order], self.shards.is_some()),
+            ("shuffles", &[TestKind::Order], self.shuffles.is_some()),
+            ("seed", &[TestKind::Order, TestKind::Di], self.seed.is_some()),
+            ("separator", &[TestKind::Order], self.separator.is_some()),
         ];
-        for (field, owner, _) in fields.into_iter().filter(|(_, owner, is_given)| *is_given && *owner != kind) {
-            faults
-                .push(format!("/{field}"), format!("belongs to tests of kind `{owner}`, and this is of kind `{kind}`"));
+        for (field, owners, _) in
+            fields.into_iter().filter(|(_, owners, is_given)| *is_given && !owners.contains(&kind))
+        {
+            let owners: Vec<String> = owners.iter().map(|owner| format!("`{owner}`")).collect();
+            let detail = format!("belongs to tests of kind {}, and this is of kind `{kind}`", owners.join(" or "));
+            faults.push(format!("/{field}"), detail);
         }
     }
 }

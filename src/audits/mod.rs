@@ -12,6 +12,7 @@
 //! - an error of one sample does not end the others;
 //! - a model that is reloaded while an audit runs is waited for.
 
+mod audit_comparison;
 mod audit_difference;
 mod calibrations;
 mod clusters;
@@ -48,8 +49,10 @@ mod stored_scores;
 mod text_lists;
 mod token_strips;
 mod tuned_splits;
+mod unlearning;
 
-pub use audit_difference::{MethodDifference, PairedMethod, SeparationDifference, audit_difference};
+pub use audit_comparison::{AuditComparison, ComparisonQuestion};
+pub use audit_difference::{MethodDifference, PairedMethod, SeparationDifference};
 pub use calibrations::{CalibratedMethod, Calibration, CalibrationReport, calibrate};
 pub use columns::Column;
 pub use error::{AuditError, AuditFailure, CalibrationMismatch};
@@ -66,13 +69,13 @@ pub use forecast::{Forecast, known_works_needed, smallest_p};
 pub use jobs::{AuditKind, AuditSnapshot, AuditSubject, Audits, CalibrationKind, Calibrations, TestJob, TestSubject};
 pub use limits::MAX_SAMPLES;
 pub use membership_tests::{
-    BeyondControl, Canary, Commitment, CutList, MAX_SHUFFLES, NamedTestText, OrderTexts, PairedDocument, TestExclusion,
-    TestKind, TestLayout, TestMethod, TestReport, TestRequest, TestSamples, TestStatistics, TestText, TestTexts,
-    TestVerdict, UnitVerdict, commitment, commitment_fault, cut_list, run_test, test_method_faults,
+    BeyondControl, Canary, Commitment, CutList, Inference, MAX_SHUFFLES, MethodWeight, NamedTestText, OrderTexts,
+    PairedDocument, TestExclusion, TestKind, TestLayout, TestMethod, TestReport, TestRequest, TestSamples,
+    TestStatistics, TestText, TestTexts, TestVerdict, UnitVerdict, commitment, commitment_fault, committed_method,
+    cut_list, run_test, test_method_faults,
 };
-pub use paired_samples::PairedSamples;
 pub use plan::AuditPlan;
-pub use recomputation::{RecomputationError, RecomputedReport, ScoredTexts, recompute};
+pub use recomputation::{RecomputationError, RecomputedReport, ScoredTexts, recompute, scores_of_report};
 pub use report::{
     AuditReport, Averages, Excluded, ExpandedRequest, GroupAverage, GroupMethod, GroupReport, MeanTpr, MethodFindings,
     MethodReport, OtherModel, Provenance, SampleCounts, SeedSpread, SeedSummary, Separation, VersusBaseline,

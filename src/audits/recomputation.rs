@@ -103,6 +103,17 @@ pub async fn recompute(
     workers.run_behind(run).await.map_err(AuditFailure::from)?
 }
 
+/// The scores of an audit, from its report and their lines.
+///
+/// # Errors
+/// [`RecomputationError`] if the report is no audit's, or the lines are not those of an audit like this.
+pub fn scores_of_report(report: &Value, lines: Vec<ScoreLine>) -> Result<LoadedScores, RecomputationError> {
+    let claimed = ClaimedReport::deserialize(report).map_err(RecomputationError::Report)?;
+    let request = claimed.provenance.audit_request(None);
+    let results = results(&claimed, &request, lines)?;
+    Ok(LoadedScores { header: ScoreHeader::from(&results).into(), rows: results.rows })
+}
+
 /// The parts of a report that a recomputation begins with.
 #[derive(Deserialize)]
 struct ClaimedReport {

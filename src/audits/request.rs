@@ -48,6 +48,7 @@ impl AuditRequest {
     pub fn passes(&self) -> u64 {
         let auxiliary = auxiliary_passes(&self.methods).into_iter().map(|pass| match pass {
             AuxiliaryPass::Neighbors(Some(generator)) => generator.count as u64,
+            AuxiliaryPass::Swapped(swaps) => swaps.copies as u64,
             _ => 1,
         });
         let models = if self.evidence.control.is_some() { 2 } else { 1 };

@@ -6,8 +6,8 @@ use super::report_format::ReportFormat;
 use super::run_folder::RunFolder;
 use super::runtime::block_on;
 use super::{
-    audit, canary, count_tokens, dataset, finetune, key, membership_test, memorization, methods, prove, record, report,
-    request, score, serve, sign, store, texts, verify,
+    audit, canary, compare, count_tokens, dataset, finetune, key, membership_test, memorization, methods, prove,
+    record, report, request, score, serve, sign, store, texts, verify,
 };
 use crate::api::{self, JobKinds};
 use crate::samples;
@@ -47,6 +47,8 @@ enum Command {
     Plan(Box<PlanArgs>),
     /// Write the samples of a file, or of a dataset on the Hub, with the fields `text` and `label`.
     Dataset(Box<dataset::DatasetArgs>),
+    /// Compare two audits of the same samples, of two models or of two versions of one.
+    Compare(compare::CompareArgs),
     /// Cut books, folders and archives into passages, one a line, or show what would be cut.
     Texts(texts::TextsArgs),
     /// Count the tokens of a reference corpus, for methods that compare with how frequent a token is in general.
@@ -207,6 +209,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Canary(args) => block_on(canary::run(args, config)),
         Command::Key(args) => key::run(args, config),
         Command::Record(args) => record::run(args),
+        Command::Compare(args) => compare::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Sign(args) => sign::run(&args, config),
         Command::Verify(args) => return block_on(async { Ok(verify::run(*args, config).await) }),

@@ -41,7 +41,13 @@ pub fn examples(command: &str) -> Option<&'static str> {
         "test" => {
             "  pdr-audit test dataset suspects.jsonl held-out.jsonl --model ./my-model
   pdr-audit test rank canaries.jsonl --model ./my-model --methods min_k_plus_plus
+  pdr-audit test di suspects.jsonl held-out.jsonl --model ./my-model --control EleutherAI/pythia-70m
   pdr-audit test order shards.jsonl --model demo --shuffles 20"
+        }
+        "compare" => {
+            "  pdr-audit compare before/ after/
+  pdr-audit compare retain/ unlearned/ --question retain
+  pdr-audit compare retain/ unlearned/ --question retain --format json"
         }
         "memorization" => {
             "  pdr-audit memorization book.txt --control another-book.txt --model EleutherAI/pythia-1.4b

@@ -9,8 +9,8 @@ use super::scoring_args::{self, NamedSettings, ScoringArgs};
 use super::test_input::TestInput;
 use super::test_table;
 use crate::audits::{
-    AuditMetrics, AuditRequest, Commitment, EvidenceOptions, OrderTexts, RunEvent, TestRequest, commitment_fault,
-    run_test, test_method_faults,
+    AuditMetrics, AuditRequest, Commitment, EvidenceOptions, OrderTexts, RunEvent, TestKind, TestRequest,
+    commitment_fault, committed_method, run_test, test_method_faults,
 };
 use crate::datasets::SampleBlocks;
 use crate::scorer::Plan;
@@ -31,6 +31,8 @@ pub struct TestArgs {
 enum TestCommand {
     /// Compare texts that may have been trained on with texts of the same source that were not.
     Dataset(Box<SuspectArgs>),
+    /// Compare the same texts by a combination of all methods, learnt on one half of them and tested on the other (dataset inference).
+    Di(Box<InferenceArgs>),
     /// Compare published texts with private rewrites of the same time.
     Paired(Box<UnitArgs>),
     /// Rank published canaries among their twins, which were made in the same way and never published.
@@ -49,6 +51,15 @@ struct SuspectArgs {
     reader: ReaderArgs,
     #[command(flatten)]
     common: CommonArgs,
+}
+
+#[derive(Args)]
+struct InferenceArgs {
+    #[command(flatten)]
+    texts: SuspectArgs,
+    /// Seed of the 20 random splits of the texts into halves; by default 0.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
+    seed: u64,
 }
 
 #[derive(Args)]
@@ -81,14 +92,14 @@ struct OrderArgs {
 /// Options common to all tests.
 #[derive(Args)]
 pub struct CommonArgs {
-    /// Label or name of the method that the verdict is about; by default ref, else min_k_plus_plus, else the first method.
+    /// Label or name of the method that the verdict is about; by default ref, else min_k_plus_plus, else the first method. `di` takes none.
     #[arg(long, value_name = "METHOD")]
     pub primary: Option<String>,
     /// A model that has not seen the texts in question, named as `--model` is, or `none`; by default the base of the model, else
-    /// the reference model, for `dataset` and `order`, and none for `paired` and `rank`.
+    /// the reference model, for `dataset`, `di` and `order`, and none for `paired` and `rank`.
     #[arg(long, value_name = "MODEL")]
     pub control: Option<String>,
-    /// The SHA-256 that was published before the model was made, over the kind, the primary method, the nonce and the texts, as
+    /// The SHA-256 that was published before the model was made, over the kind, the method, the nonce and the texts, as
     /// docs/api.md describes it.
     #[arg(long, value_name = "SHA256")]
     pub commitment: Option<String>,
@@ -103,7 +114,13 @@ pub struct CommonArgs {
 
 pub async fn run(args: TestArgs, config: Option<&Path>) -> Result<()> {
     let (input, common) = match args.command {
-        TestCommand::Dataset(args) => (TestInput::dataset(&args.suspects, &args.held_out, &args.reader)?, args.common),
+        TestCommand::Dataset(args) => {
+            (TestInput::lists(TestKind::Dataset, [&args.suspects, &args.held_out], &args.reader, 0)?, args.common)
+        }
+        TestCommand::Di(args) => {
+            let InferenceArgs { texts: SuspectArgs { suspects, held_out, reader, common }, seed } = *args;
+            (TestInput::lists(TestKind::Di, [&suspects, &held_out], &reader, seed)?, common)
+        }
         TestCommand::Paired(args) => (TestInput::paired(&args.file)?, args.common),
         TestCommand::Rank(args) => (TestInput::rank(&args.file)?, args.common),
         TestCommand::Order(args) => {
@@ -164,7 +181,7 @@ async fn perform(
     let scoring = AuditRequest { model, methods: methods.to_vec(), overflow, metrics, evidence };
     let nonce = common.nonce.unwrap_or_default();
     let committed = |given| {
-        let method = scoring.primary()?.label();
+        let method = committed_method(&scoring, &layout)?;
         Some(Commitment::new(given, layout.kind(), &method, &nonce, &input.texts))
     };
     let request = TestRequest { commitment: common.commitment.and_then(committed), scoring, layout };

@@ -1,5 +1,5 @@
 //! The command line: `serve` (the default), `score`, `audit`, `plan`, `test`, `canary`, `dataset`, `texts`, `count-tokens`, `finetune`,
-//! `memorization`, `methods`, `report`, `sign`, `verify`, `prove`, `key`, `record`, `store`, `openapi`.
+//! `memorization`, `methods`, `compare`, `report`, `sign`, `verify`, `prove`, `key`, `record`, `store`, `openapi`.
 //! Results go to stdout, all else to stderr.
 
 mod audit;
@@ -7,6 +7,7 @@ mod audit_scores;
 mod audit_table;
 mod canary;
 mod command;
+mod compare;
 mod corpus;
 mod count_tokens;
 mod cut_args;

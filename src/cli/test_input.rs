@@ -1,7 +1,7 @@
 //! The texts of a test as files hold them.
 
 use super::input::{InputArgs, ReaderArgs};
-use crate::audits::{Canary, NamedTestText, OrderTexts, PairedDocument, TestText, TestTexts};
+use crate::audits::{Canary, NamedTestText, OrderTexts, PairedDocument, TestKind, TestText, TestTexts};
 use crate::datasets::Sample;
 use crate::samples::{InputFile, RecordPlace};
 use crate::wire::without_place;
@@ -24,7 +24,7 @@ impl TestInput {
     ///
     /// # Errors
     /// Where a file cannot be read, a record is no text, or its label says otherwise.
-    pub fn dataset(suspects: &Path, held_out: &Path, reader: &ReaderArgs) -> Result<Self> {
+    pub fn lists(kind: TestKind, [suspects, held_out]: [&Path; 2], reader: &ReaderArgs, seed: u64) -> Result<Self> {
         let texts = |file: &Path, members: bool| -> Result<Vec<TestText>> {
             let input = InputArgs { file: file.to_owned(), more: Vec::new(), reader: reader.clone() };
             let read = input.samples(&reader.options(None, true, None))?;
@@ -34,7 +34,7 @@ impl TestInput {
             }
             Ok(read.into_iter().map(|(_, read)| read.sample).map(test_text).collect())
         };
-        let texts = TestTexts::Dataset { suspects: texts(suspects, true)?, held_out: texts(held_out, false)? };
+        let texts = TestTexts::lists(kind, texts(suspects, true)?, texts(held_out, false)?, seed);
         Ok(Self { texts, file: suspects.to_owned(), places: Vec::new() })
     }
 

@@ -15,6 +15,7 @@ pub fn render(report: &Value, width: Option<usize>) -> String {
     for method in elements(&report["methods"]) {
         out.push_str(&details(method, width));
     }
+    out.push_str(&inference(&report["inference"], width));
     // Writing to a String cannot fail.
     out.extend(part(&report["blind"]).map(|findings| evidence::blind(&findings)));
     out.extend(part(&report["comparability"]).map(|texts| evidence::comparability(&texts)));
@@ -79,6 +80,34 @@ fn details(method: &Value, width: Option<usize>) -> String {
         return String::new();
     }
     format!("\n{}\n{}", text(method, "label"), wrapped(&parts.join("; "), width))
+}
+
+/// The combination of all methods: its result over the splits, and the weights.
+fn inference(inference: &Value, width: Option<usize>) -> String {
+    let Some(splits) = inference["splits"].as_array() else { return String::new() };
+    let number = |value: &Value| value.as_f64().map_or("-".to_owned(), |value| format!("{value:.3}"));
+    let p_value = |value: &Value| value.as_f64().map_or("-".to_owned(), |value| format!("{value:.2e}"));
+    let (effect, tested) = (&inference["effect"], &inference["tested"]);
+    let mut parts = vec![format!(
+        "median AUROC {} over {} that test {} against {} clusters, twice the median p = {}",
+        number(&effect["auroc"]),
+        number_of(splits.len(), "split"),
+        tested[0],
+        tested[1],
+        p_value(&inference["p_value"])
+    )];
+    let control = &inference["control"];
+    parts.extend(control["model"].as_str().map(|model| {
+        let difference = control["difference"].as_f64().map(signed).unwrap_or_default();
+        format!("beside the control {model}: {difference}, p = {}", p_value(&control["p_value"]))
+    }));
+    parts.extend(inference["error"].as_str().map(str::to_owned));
+    let weights = elements(&inference["weights"]);
+    let weights = weights.map(|weight| {
+        format!("{} {}", text(weight, "label"), weight["weight"].as_f64().map(signed).unwrap_or_default())
+    });
+    let weights = format!("weights: {}", weights.collect::<Vec<_>>().join(", "));
+    format!("\ncombination of all methods\n{}{}", wrapped(&parts.join("; "), width), wrapped(&weights, width))
 }
 
 /// The statistics of a method in words.

@@ -185,7 +185,7 @@ impl Scorer {
     ) -> Result<(), ScorerError> {
         for (field, pass) in method.method.base.passes() {
             match pass {
-                AuxiliaryPass::Lowercase | AuxiliaryPass::Neighbors(None) => {}
+                AuxiliaryPass::Lowercase | AuxiliaryPass::Neighbors(None) | AuxiliaryPass::Swapped(_) => {}
                 AuxiliaryPass::Reference(id) | AuxiliaryPass::Tuned(id) | AuxiliaryPass::ReferenceTokenization(id) => {
                     self.bind_reference(method, field, &id, binding).await?;
                 }

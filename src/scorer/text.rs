@@ -242,7 +242,7 @@ struct PassPlanner<'a> {
 
 impl PassPlanner<'_> {
     fn sequences(&self, pass: &AuxiliaryPass) -> Sequences {
-        if self.input.spans.is_some() && matches!(pass, AuxiliaryPass::Lowercase | AuxiliaryPass::Neighbors(_)) {
+        if self.input.spans.is_some() && pass.rewrites_text() {
             let detail = "the text has spans, and their places in the texts that are made of it are not known";
             return Err(failed("spans_unknown", detail));
         }
@@ -265,6 +265,11 @@ impl PassPlanner<'_> {
                     Some(Err(error)) => Err(error.clone()),
                     None => Err(failed("internal", "internal error: no neighbours were generated for the text")),
                 }
+            }
+            AuxiliaryPass::Swapped(swaps) => {
+                let copies = swaps.apply(&self.input.text);
+                let copies = copies.ok_or_else(|| failed("too_few_words", "the text has no two words to swap"))?;
+                self.changed_texts(&copies, "copy with swapped words")
             }
             AuxiliaryPass::Prefixed(texts) => {
                 if texts.as_slice().contains(&self.input.text) {
@@ -308,8 +313,13 @@ impl PassPlanner<'_> {
         if texts.is_empty() {
             return Err(failed("no_neighbors", "the text has no neighbours"));
         }
+        self.changed_texts(texts, "neighbour")
+    }
+
+    /// Several texts made from the input's, each called `what` with its number.
+    fn changed_texts(&self, texts: &[String], what: &str) -> Sequences {
         let numbered = texts.iter().enumerate();
-        numbered.map(|(index, text)| self.changed(text, &format!("neighbour {index}"))).collect()
+        numbered.map(|(index, text)| self.changed(text, &format!("{what} {index}"))).collect()
     }
 
     /// A text made from the input's, by the target, after the same context.

@@ -35,6 +35,7 @@ mod goldens;
 #[cfg(unix)]
 mod hangup;
 mod hub;
+mod inference;
 mod large_answers;
 mod limits;
 #[cfg(unix)]

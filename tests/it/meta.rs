@@ -80,7 +80,7 @@ async fn methods_are_listed_with_their_parameters() {
     let app = App::start().await;
     let catalogue = app.get("/v1/methods").await.ok();
     let names: Vec<&Value> = catalogue["methods"].as_array().unwrap().iter().map(|method| &method["name"]).collect();
-    assert_eq!(names.len(), 16);
+    assert_eq!(names.len(), 17);
     assert!(names.contains(&&json!("dc_pdd")));
     assert_eq!(catalogue["decays"].as_array().unwrap().len(), 8);
     assert_eq!(catalogue["presets"].as_array().unwrap().len(), 5);

@@ -192,6 +192,7 @@ pub fn is_controllable(method: &LabelledMethod, same_tokenization: bool) -> bool
         AuxiliaryPass::Lowercase
         | AuxiliaryPass::Split(_)
         | AuxiliaryPass::Neighbors(_)
+        | AuxiliaryPass::Swapped(_)
         | AuxiliaryPass::Prefixed(_) => false,
     });
     let needs_tokenization = weighting.is_some() || base.name() == MethodName::DcPdd;

@@ -1,7 +1,9 @@
 //! The rules by which two lists of texts show something (`docs/verdict.md`). Pure.
 
 use super::comparison::{ControlFindings, Effect};
-use super::verdict::{Design, FEWEST_CLUSTERS, Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState};
+use super::verdict::{
+    Design, FEWEST_CLUSTERS, Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictSplits, VerdictState,
+};
 use super::{LEVEL, POWER};
 use crate::pool::ModelInfo;
 use crate::wire::number_of;
@@ -19,6 +21,8 @@ pub struct VerdictBasis<'a> {
     /// Clusters of each list that have a score.
     pub clusters: [usize; 2],
     pub texts_per_cluster: usize,
+    /// `None` unless the effect is over splits.
+    pub splits: Option<VerdictSplits>,
     pub effect: Option<Effect>,
     /// The control model, where there is one, with what the method finds beside it.
     pub control: Option<(&'a ModelInfo, Option<&'a ControlFindings>)>,
@@ -44,7 +48,11 @@ pub fn verdict(basis: &VerdictBasis) -> Verdict {
         })
     });
     let difference = control.as_ref().and_then(|control| control.p_value);
-    let [first, second] = basis.clusters;
+    // Twice the median p-value is at most the level where the median is at most half of it.
+    let ([first, second], level) = match basis.splits {
+        None => (basis.clusters, LEVEL),
+        Some(splits) => (splits.tested, LEVEL / 2.0),
+    };
     let mut verdict = Verdict {
         state,
         reason,
@@ -56,13 +64,14 @@ pub fn verdict(basis: &VerdictBasis) -> Verdict {
         lists: basis.lists.map(str::to_owned),
         clusters: basis.clusters,
         texts_per_cluster: basis.texts_per_cluster,
+        splits: basis.splits,
         p_value: basis.effect.map(|effect| difference.map_or(effect.p_value, |p_value| p_value.max(effect.p_value))),
         effect: basis.effect,
         committed: basis.committed,
-        assumptions: assumptions(basis.lists, control.is_some(), basis.committed == Some(true)),
+        assumptions: assumptions(basis, control.is_some()),
         control,
         comparability: basis.comparability.cloned(),
-        could_have_found: detectable_auroc(first, second, LEVEL, POWER),
+        could_have_found: detectable_auroc(first, second, level, POWER),
         sentence: String::new(),
     };
     verdict.sentence = sentence(&verdict);
@@ -76,8 +85,8 @@ pub fn common_assumptions(controlled: bool, committed: bool) -> impl Iterator<It
     [controlled.then_some(control), committed.then_some(commitment)].into_iter().flatten()
 }
 
-fn assumptions(lists: [&str; 2], controlled: bool, committed: bool) -> Vec<String> {
-    let [first, second] = lists;
+fn assumptions(basis: &VerdictBasis, controlled: bool) -> Vec<String> {
+    let [first, second] = basis.lists;
     let mut all = vec![
         format!("none of the {second} was in the training data"),
         format!(
@@ -86,7 +95,12 @@ fn assumptions(lists: [&str; 2], controlled: bool, committed: bool) -> Vec<Strin
         "the texts were not chosen by any model's score".to_owned(),
         "clusters of texts are independent of each other".to_owned(),
     ];
-    all.extend(common_assumptions(controlled, committed).map(str::to_owned));
+    if basis.splits.is_some() {
+        all.push(format!(
+            "training on the {first} is what the methods differ by, in whatever direction: learnt weights may be negative"
+        ));
+    }
+    all.extend(common_assumptions(controlled, basis.committed == Some(true)).map(str::to_owned));
     all
 }
 
@@ -103,7 +117,8 @@ fn judge(basis: &VerdictBasis) -> (VerdictState, VerdictReason) {
         ComparabilityState::TooFew => return (Inconclusive, Why::TooFewToCompare),
         ComparabilityState::Comparable => {}
     }
-    if effect.interval[1] < 0.5 {
+    // Learnt weights turn scores the right way round.
+    if effect.interval[1] < 0.5 && basis.splits.is_none() {
         return (NoAssociation, Why::MembersScoreLower);
     }
     if effect.p_value > LEVEL || effect.auroc <= 0.5 {
@@ -134,8 +149,15 @@ pub fn sentence(verdict: &Verdict) -> String {
         || "no AUROC".to_owned(),
         |effect| {
             let [low, high] = effect.interval;
+            let splits = verdict.splits.map_or_else(String::new, |splits| {
+                let [first, second] = splits.tested;
+                format!(
+                    ", medians of {} splits that test {first} + {second} of them (p twice the median)",
+                    splits.number
+                )
+            });
             format!(
-                "AUROC {:.3}, 99 % interval {low:.3} to {high:.3}, p = {} over {m} + {n} clusters",
+                "AUROC {:.3}, 99 % interval {low:.3} to {high:.3}, p = {} over {m} + {n} clusters{splits}",
                 effect.auroc,
                 stated_p_value(effect.p_value)
             )
@@ -303,6 +325,7 @@ mod tests {
             lists: ["members", "non-members"],
             clusters: case.clusters,
             texts_per_cluster: 1,
+            splits: None,
             effect: Some(effect).filter(|effect| effect.auroc > 0.0),
             control: case.control.map(|_| (&small, Some(&findings))),
             comparability: comparability.as_ref(),

@@ -18,7 +18,9 @@ pub use options::{DecisionOptions, EvidenceOptions, with_default_primary};
 pub use request::{
     CalibrationShare, CalibrationSource, CitedPlan, ControlDefault, DecisionRequest, EvidenceRequest, StratifyBy,
 };
-pub use verdict::{Design, Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState};
+pub use verdict::{
+    Design, FEWEST_CLUSTERS, Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictSplits, VerdictState,
+};
 
 /// Of intervals that describe.
 pub const CONFIDENCE: f64 = 0.95;

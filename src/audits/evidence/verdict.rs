@@ -21,7 +21,7 @@ pub struct Verdict {
     pub hypothesis: String,
     /// The significance level of the one-sided tests.
     pub level: f64,
-    /// Label of the method that was tested.
+    /// Label of the method that was tested; `di` for the combination of all methods.
     #[schema(value_type = String)]
     pub primary: Arc<str>,
     pub model: VerdictModel,
@@ -32,6 +32,9 @@ pub struct Verdict {
     pub clusters: [usize; 2],
     /// The number of texts that each cluster's score is the mean of.
     pub texts_per_cluster: usize,
+    /// Of the combination of all methods: the splits that effect and p-values are computed over.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub splits: Option<VerdictSplits>,
     /// That of the effect or, where there is a control, the larger of that and of the difference to it: both must be at most
     /// `level`. Absent where nothing was tested.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +48,7 @@ pub struct Verdict {
     /// Comparison of the lists by what can be computed without the model; absent if it could not be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comparability: Option<Comparability>,
-    /// Smallest AUROC that these numbers of clusters would have shown at this level with a power of 0.8.
+    /// Smallest AUROC that these numbers of clusters, or those that a split tests, would have shown at this level with a power of 0.8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub could_have_found: Option<f64>,
     /// True if the test is the one that was committed to; absent without a commitment.
@@ -54,6 +57,15 @@ pub struct Verdict {
     /// Assumptions of the test.
     pub assumptions: Vec<String>,
     pub sentence: String,
+}
+
+/// Splits of the clusters into a half on which weights are learnt and one on which they are tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VerdictSplits {
+    /// The effect is the median over so many splits, and a p-value twice the median, which holds whatever their dependence.
+    pub number: usize,
+    /// Clusters of each list in the half that is tested.
+    pub tested: [usize; 2],
 }
 
 /// Design of the study: how a text came to be in its list.

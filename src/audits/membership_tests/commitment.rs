@@ -1,7 +1,8 @@
 //! A commitment to a test, made before the model was.
 
-use super::layout::TestKind;
+use super::layout::{TestKind, TestLayout};
 use super::texts::TestTexts;
+use crate::audits::request::AuditRequest;
 use mia::texts::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -22,7 +23,7 @@ pub struct Commitment {
 
 impl Commitment {
     /// Compares what is given with the SHA-256 over these strings, each preceded by the number of its bytes (UTF-8) as 64 bits
-    /// (little-endian): the kind of the test, the label that the primary method has by default, the nonce, and of each unit the
+    /// (little-endian): the kind of the test, the method ([`committed_method`]), the nonce, and of each unit the
     /// number of its texts as decimal digits and the texts, so that the draw, the method and the private texts are fixed alike.
     /// A unit is a document with its public text first, a canary before its twins, a shard's items as published, or all held-out
     /// texts. An absent nonce is the empty string.
@@ -45,6 +46,14 @@ pub fn commitment(kind: TestKind, method: &str, nonce: &str, units: &[Vec<&str>]
         texts.iter().copied().for_each(&mut add);
     }
     hexadecimal(&hash.finalize())
+}
+
+/// The method that a commitment fixes: the label that the primary one has by default; of `di` the seed and the labels of all methods, joined
+/// by line feeds. `None` if no method is primary.
+pub fn committed_method(scoring: &AuditRequest, layout: &TestLayout) -> Option<String> {
+    let TestLayout::Di { seed, .. } = layout else { return Some(scoring.primary()?.label()) };
+    let labels = scoring.methods.iter().map(|method| method.method.label());
+    Some(std::iter::once(seed.to_string()).chain(labels).collect::<Vec<_>>().join("\n"))
 }
 
 /// Why a text is no commitment.

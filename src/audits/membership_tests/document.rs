@@ -1,6 +1,7 @@
 //! The report of a test, as clients read it.
 
 use super::commitment::Commitment;
+use super::inference::Inference;
 use super::layout::{TestKind, UnitKind};
 use super::measure::{TestStatistics, UnitEffect};
 use crate::audits::evidence::{ControlFindings, Design, Verdict, VerdictModel, VerdictState};
@@ -25,10 +26,13 @@ pub struct TestReport {
     pub samples: TestSamples,
     /// One entry per method, in the order of the request.
     pub methods: Vec<TestMethod>,
-    /// Of `dataset`: how far the texts alone tell suspects from held-out texts.
+    /// Of `di`: the combination of all methods, which the verdict is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inference: Option<Inference>,
+    /// Of `dataset` and `di`: how far the texts alone tell suspects from held-out texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blind: Option<BlindFindings>,
-    /// Of `dataset`: whether the lists are alike in what can be computed without the model; absent where they are too short.
+    /// Of `dataset` and `di`: whether the lists are alike in what can be computed without the model; absent where they are too short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comparability: Option<Comparability>,
     /// True if the private texts are those of the commitment; absent without a commitment.
@@ -46,7 +50,7 @@ pub struct TestReport {
 pub struct TestSamples {
     /// Texts to score.
     pub total: usize,
-    /// Of `dataset`: clusters that hold suspects and held-out texts, which do not count.
+    /// Of `dataset` and `di`: clusters that hold suspects and held-out texts, which do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mixed_clusters: Option<usize>,
     /// Of the other kinds: documents, canaries or shards whose published text an earlier one has as well, which do not count.
@@ -82,12 +86,12 @@ pub struct TestMethod {
     pub method: LabelledMethod,
     /// Clusters, documents, canaries or shards that are compared.
     pub tested: usize,
-    /// Documents, canaries or shards that do not count, since one of their texts has no score; of `dataset`, texts without one.
+    /// Documents, canaries or shards that do not count, since one of their texts has no score; of `dataset` and `di`, texts without one.
     pub left_out: usize,
     /// That nothing was trained on, one-sided. It stands for the primary method alone; absent where there is nothing to compare.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_value: Option<f64>,
-    /// Of the other methods: the same by Holm, for whoever picks the best of them; absent for the primary method.
+    /// Of the methods that are not primary: the same by Holm, for whoever picks the best of them; absent for the primary method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_value_adjusted: Option<f64>,
     /// Smallest possible p-value at this size; absent if there is no bound.
@@ -95,7 +99,7 @@ pub struct TestMethod {
     pub smallest_p_value: Option<f64>,
     #[serde(flatten)]
     pub statistics: TestStatistics,
-    /// Of `dataset`: what it finds beyond the control model; absent without one.
+    /// Of `dataset` and `di`: what it finds beyond the control model; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlFindings>,
     /// Of the other kinds: what it finds beyond the control model; absent without one.
@@ -130,7 +134,7 @@ pub struct BeyondControl {
 #[serde(untagged)]
 #[schema(as = TestVerdict)]
 pub enum TestVerdict {
-    /// On two lists of texts, of `dataset`.
+    /// On two lists of texts, of `dataset` and `di`.
     Lists(Box<Verdict>),
     /// On documents, canaries or shards.
     Units(Box<UnitVerdict>),

@@ -17,6 +17,13 @@ pub enum TestLayout {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         origins: Vec<usize>,
     },
+    /// The same lists, halved by `seed`.
+    Di {
+        suspects: Option<usize>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        origins: Vec<usize>,
+        seed: u64,
+    },
     /// Of each document, its public text, then its private ones (their number per document).
     Paired { private: Vec<usize> },
     /// Of each canary, its text, then its twins (their number per canary).
@@ -26,19 +33,37 @@ pub enum TestLayout {
 }
 
 impl TestLayout {
+    /// The layout of two lists: suspects, as many as given, then held-out texts; or those of a dataset in its order.
+    pub fn lists(kind: TestKind, suspects: Option<usize>, seed: u64) -> Self {
+        let origins = Vec::new();
+        match kind {
+            TestKind::Di => Self::Di { suspects, origins, seed },
+            _ => Self::Dataset { suspects, origins },
+        }
+    }
+
+    /// The layout of two lists whose texts were cut, with the place of each sample's text in its list.
+    pub fn with_origins(mut self, texts: Vec<usize>) -> Self {
+        if let Self::Dataset { origins, .. } | Self::Di { origins, .. } = &mut self {
+            *origins = texts;
+        }
+        self
+    }
+
     pub fn kind(&self) -> TestKind {
         match self {
             Self::Dataset { .. } => TestKind::Dataset,
+            Self::Di { .. } => TestKind::Di,
             Self::Paired { .. } => TestKind::Paired,
             Self::Rank { .. } => TestKind::Rank,
             Self::Order { .. } => TestKind::Order,
         }
     }
 
-    /// The samples of each unit, in order; none of a dataset.
+    /// The samples of each unit, in order; none of two lists.
     pub fn units(&self) -> Vec<Range<usize>> {
         let sizes: Vec<usize> = match self {
-            Self::Dataset { .. } => Vec::new(),
+            Self::Dataset { .. } | Self::Di { .. } => Vec::new(),
             Self::Paired { private: others } | Self::Rank { twins: others } => {
                 others.iter().map(|others| 1 + others).collect()
             }
@@ -59,8 +84,14 @@ impl TestLayout {
             let unit = units.partition_point(|unit| unit.end <= row);
             let after_first = units.get(unit).and_then(|unit| row.checked_sub(unit.start + 1));
             match (self, after_first) {
-                (Self::Dataset { suspects: None, .. }, _) => format!("/dataset/{row}"),
-                (Self::Dataset { suspects: Some(suspects), origins }, _) => {
+                (Self::Dataset { suspects: None, .. } | Self::Di { suspects: None, .. }, _) => {
+                    format!("/dataset/{row}")
+                }
+                (
+                    Self::Dataset { suspects: Some(suspects), origins }
+                    | Self::Di { suspects: Some(suspects), origins, .. },
+                    _,
+                ) => {
                     let text = |place| origins.get(row).copied().unwrap_or(place);
                     match row.checked_sub(*suspects) {
                         None => format!("/{list}/{}", text(row)),
@@ -86,6 +117,8 @@ pub enum TestKind {
     /// Texts that may have been trained on with texts of the same source that were not.
     #[default]
     Dataset,
+    /// The same texts, by a combination of all methods whose weights are learnt on one half of them and tested on the other.
+    Di,
     /// Published texts with private rewrites of the same time.
     Paired,
     /// Published canaries with their twins, which were made in the same way and never published.
@@ -108,21 +141,21 @@ pub enum UnitKind {
 }
 
 impl TestKind {
-    /// The fields of a request that hold the texts: the list of units, and of a unit the first text and the others. Of a
-    /// dataset the suspects and, as others, the held-out texts.
+    /// The fields of a request that hold the texts: the list of units, and of a unit the first text and the others. Of two
+    /// lists the suspects and, as others, the held-out texts.
     pub fn fields(self) -> [&'static str; 3] {
         match self {
-            Self::Dataset => ["suspects", "", "held_out"],
+            Self::Dataset | Self::Di => ["suspects", "", "held_out"],
             Self::Paired => ["documents", "public", "private"],
             Self::Rank => ["canaries", "text", "twins"],
             Self::Order => ["shards", "", ""],
         }
     }
 
-    /// None for `dataset`, which counts clusters of texts.
+    /// None for `dataset` and `di`, which count clusters of texts.
     pub fn units(self) -> Option<UnitKind> {
         match self {
-            Self::Dataset => None,
+            Self::Dataset | Self::Di => None,
             Self::Paired => Some(UnitKind::Paired),
             Self::Rank => Some(UnitKind::Rank),
             Self::Order => Some(UnitKind::Order),
@@ -166,6 +199,8 @@ mod tests {
         let cut = TestLayout::Dataset { suspects: Some(3), origins: vec![0, 0, 1, 0, 0] };
         assert_eq!(pointers(cut, 5), ["/suspects/0", "/suspects/0", "/suspects/1", "/held_out/0", "/held_out/0"]);
         assert_eq!(pointers(dataset(None), 2), ["/dataset/0", "/dataset/1"]);
+        let halved = TestLayout::lists(TestKind::Di, Some(1), 3);
+        assert_eq!(pointers(halved, 2), ["/suspects/0", "/held_out/0"]);
         let paired = pointers(TestLayout::Paired { private: vec![1, 2] }, 5);
         let second = ["/documents/1/public", "/documents/1/private/0", "/documents/1/private/1"];
         assert_eq!(paired, [&["/documents/0/public", "/documents/0/private/0"][..], &second].concat());
@@ -175,7 +210,8 @@ mod tests {
 
     #[test]
     fn a_layout_survives_being_stored() {
-        let all = [dataset(None), TestLayout::Paired { private: vec![1] }, order()];
+        let di = TestLayout::lists(TestKind::Di, Some(1), 7).with_origins(vec![0, 0]);
+        let all = [dataset(None), di, TestLayout::Paired { private: vec![1] }, order()];
         for layout in all {
             let json = serde_json::to_string(&layout).unwrap();
             assert_eq!(serde_json::from_str::<TestLayout>(&json).unwrap(), layout, "{json}");

@@ -40,16 +40,16 @@ pub struct Measured {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 #[schema(as = TestStatistics)]
 pub struct TestStatistics {
-    /// Of `dataset`: clusters of suspects that are compared.
+    /// Of `dataset` and `di`: clusters of suspects that are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspects: Option<usize>,
-    /// Of `dataset`: clusters of held-out texts that are compared.
+    /// Of `dataset` and `di`: clusters of held-out texts that are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<usize>,
-    /// Of `dataset`: whether suspects score higher.
+    /// Of `dataset` and `di`: whether suspects score higher.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mann_whitney: Option<MannWhitney>,
-    /// Of `dataset`: the same by the means; absent where a side has fewer than two clusters, or nothing varies.
+    /// Of `dataset` and `di`: the same by the means; absent where a side has fewer than two clusters, or nothing varies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub welch: Option<TTest>,
     /// Of `paired`: whether the public texts score higher than the mean of their private ones.

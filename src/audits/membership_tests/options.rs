@@ -3,7 +3,7 @@
 use super::layout::TestKind;
 use crate::audits::evidence::{EvidenceOptions, EvidenceRequest, with_default_primary};
 use crate::datasets::SampleTotals;
-use mia::methods::{AuxiliaryPass, Fault, LabelledMethod, MethodName, Scope, default_methods};
+use mia::methods::{AuxiliaryPass, Fault, LabelledMethod, MethodName, Scope, default_methods, inference_methods};
 
 /// Returns totals of labelled samples: a test compares texts of two sorts, as an audit of these does.
 fn labelled() -> SampleTotals {
@@ -11,7 +11,7 @@ fn labelled() -> SampleTotals {
 }
 
 impl EvidenceOptions {
-    /// The methods of a test where none are asked for: the primary one alone.
+    /// The methods of a test where none are asked for: the primary one alone; of `di` those that need no other model.
     pub fn default_test_methods(&self, kind: TestKind, scope: &Scope) -> Vec<LabelledMethod> {
         let plain = |name| {
             let methods = default_methods().into_iter();
@@ -19,6 +19,7 @@ impl EvidenceOptions {
         };
         match self.control_model(scope, &labelled()) {
             _ if kind == TestKind::Order => plain(MethodName::Loss),
+            _ if kind == TestKind::Di => inference_methods(scope),
             Some(reference) => with_default_primary(Vec::new(), Some(&reference)),
             None if scope.has_full_logits() => plain(MethodName::MinKPlusPlus),
             None => plain(MethodName::MinK),
@@ -26,17 +27,20 @@ impl EvidenceOptions {
     }
 
     /// Resolves the options into the basis of the verdict of a test. Faults have pointers into the request. Unless the options name
-    /// a control, tests whose texts the owner's own chance has set apart have none.
+    /// a control, tests whose texts the owner's own chance has set apart have none. A test that combines all methods has no primary one.
     pub fn settle_test(
         &self,
         kind: TestKind,
         methods: &[LabelledMethod],
         scope: &Scope,
     ) -> Result<EvidenceRequest, Vec<Fault>> {
+        if kind == TestKind::Di && self.primary.is_some() {
+            return Err(vec![Fault::new("/primary", "a test of kind `di` combines all methods, and none is primary")]);
+        }
         let settled = self.settle(methods, scope, &labelled())?;
-        let needs_control = self.control.is_some() || matches!(kind, TestKind::Dataset | TestKind::Order);
+        let needs_control = self.control.is_some() || !matches!(kind, TestKind::Paired | TestKind::Rank);
         let control = settled.control.filter(|_| needs_control);
-        Ok(EvidenceRequest { control, ..settled })
+        Ok(EvidenceRequest { control, primary: settled.primary.filter(|_| kind != TestKind::Di), ..settled })
     }
 }
 
@@ -79,6 +83,7 @@ mod tests {
             assert_eq!(labels(kind, &default, None), ["min_k_plus_plus(k=0.2)"]);
         }
         assert_eq!(labels(TestKind::Order, &default, Some("r")), ["loss"]);
+        assert_eq!(labels(TestKind::Di, &default, Some("r")).len(), 13);
         assert_eq!(labels(TestKind::Dataset, &controlled(Some("c")), Some("r")), ["ref(reference=c)"]);
         assert_eq!(labels(TestKind::Dataset, &controlled(None), Some("r")), ["min_k_plus_plus(k=0.2)"]);
     }
@@ -100,6 +105,10 @@ mod tests {
         let asked = settled(TestKind::Rank, &controlled(Some("c")), Some("r")).unwrap();
         assert_eq!(asked.control.as_deref(), Some("c"));
         assert_eq!(settled(TestKind::Dataset, &controlled(Some("m")), None).unwrap_err()[0].pointer, "/control");
+        let combined = settled(TestKind::Di, &EvidenceOptions::default(), Some("r")).unwrap();
+        assert_eq!((combined.control.as_deref(), combined.primary), (Some("r"), None));
+        let named = EvidenceOptions { primary: Some("loss".to_owned()), ..EvidenceOptions::default() };
+        assert_eq!(settled(TestKind::Di, &named, None).unwrap_err()[0].pointer, "/primary");
         let unknown = EvidenceOptions { primary: Some("x".to_owned()), ..EvidenceOptions::default() };
         assert_eq!(settled(TestKind::Rank, &unknown, None).unwrap_err()[0].pointer, "/primary");
     }

@@ -2,6 +2,7 @@
 
 use super::commitment::Commitment;
 use super::document::{BeyondControl, TestExclusion, TestMethod, TestReport, TestSamples, TestVerdict, UnitControl};
+use super::inference::Inference;
 use super::judge::unit_verdict;
 use super::layout::{TestKind, TestLayout, UnitKind};
 use super::measure::{Measured, distinct_units, test_dataset, test_units, unit_scores};
@@ -67,8 +68,8 @@ fn test_report(
     // Texts in a cluster of suspects and held-out texts are neither.
     let mixed: HashSet<usize> = (0..numbers.len()).filter(|&row| all[numbers[row]].is_mixed).collect();
     let kind = request.layout.kind();
-    let is_dataset = kind == TestKind::Dataset;
-    if is_dataset {
+    let compares_lists = kind.units().is_none();
+    if compares_lists {
         let primary = results.place(request.scoring.evidence.primary.as_ref());
         add_blind_findings(&mut results, primary, &texts, &numbers, |row| !mixed.contains(&row), wanted);
     }
@@ -77,11 +78,12 @@ fn test_report(
         request,
         results: &results,
         units: distinct_units(units, &results.rows),
-        evidence: if is_dataset { Evidence::new(&request.scoring, &results, mixed) } else { None },
+        evidence: if compares_lists { Evidence::new(&request.scoring, &results, mixed) } else { None },
     };
     let measured: Vec<_> = results.listed().map(|(place, _)| tested.measure(place, wanted)).collect();
     let methods = tested.methods(&measured, wanted);
-    let verdict = tested.verdict(&measured, &methods).ok_or(AuditFailure::ForeignResults)?;
+    let inference = tested.inference(wanted);
+    let verdict = tested.verdict(&measured, &methods, inference.as_ref()).ok_or(AuditFailure::ForeignResults)?;
     let pointer = request.layout.pointers();
     let excluded = tested.excluded().take(MAX_NAMED).map(|(row, error)| {
         let (label, code) = results.label_and_code(error);
@@ -91,12 +93,13 @@ fn test_report(
         kind,
         samples: TestSamples {
             total: results.rows.len(),
-            mixed_clusters: is_dataset.then(|| all.iter().filter(|cluster| cluster.is_mixed).count()),
-            repeated: (!is_dataset).then(|| unit_count - tested.units.len()),
+            mixed_clusters: compares_lists.then(|| all.iter().filter(|cluster| cluster.is_mixed).count()),
+            repeated: (!compares_lists).then(|| unit_count - tested.units.len()),
             excluded: excluded.collect(),
             exclusions: results.exclusions(tested.excluded().map(|(_, error)| error)),
         },
         methods,
+        inference,
         blind: results.blind.clone(),
         comparability: results.comparability.clone(),
         commitment: request.commitment.clone(),
@@ -183,7 +186,7 @@ impl TestedSamples<'_> {
         Some(BeyondControl { model, tested, p_value, control_p_value, statistics })
     }
 
-    /// The number of units, or of texts of a dataset, that a column has no score of.
+    /// The number of units, or of texts of two lists, that a column has no score of.
     fn left_out(&self, place: usize) -> usize {
         let rows = &self.results.rows;
         match self.request.layout.kind().units() {
@@ -192,14 +195,29 @@ impl TestedSamples<'_> {
         }
     }
 
-    /// The verdict on the primary method; `None` if the request names none or the results lack it.
-    fn verdict(&self, measured: &[Result<Measured, HypothesisError>], methods: &[TestMethod]) -> Option<TestVerdict> {
+    /// The combination of all methods, of a test that learns one.
+    fn inference(&self, wanted: &dyn Fn() -> bool) -> Option<Inference> {
+        let TestLayout::Di { seed, .. } = self.request.layout else { return None };
+        Some(Inference::new(self.results, self.evidence.as_ref()?, seed, wanted))
+    }
+
+    /// The verdict on the combination of all methods, or on the primary one; `None` if the request names none or the results lack it.
+    fn verdict(
+        &self,
+        measured: &[Result<Measured, HypothesisError>],
+        methods: &[TestMethod],
+        inference: Option<&Inference>,
+    ) -> Option<TestVerdict> {
+        let committed = self.request.commitment.as_ref().map(|commitment| commitment.matches);
+        let lists = ["suspects", "held-out texts"];
+        if let Some(inference) = inference {
+            return Some(TestVerdict::Lists(Box::new(inference.verdict(self.results, lists, committed))));
+        }
         let primary = self.request.scoring.evidence.primary.as_ref()?;
         let number = methods.iter().position(|method| method.method.label == *primary)?;
         let (method, (place, _)) = (&methods[number], self.results.listed().nth(number)?);
-        let committed = self.request.commitment.as_ref().map(|commitment| commitment.matches);
         let Some(kind) = self.request.layout.kind().units() else {
-            let (lists, control) = (["suspects", "held-out texts"], method.control.as_ref());
+            let control = method.control.as_ref();
             let verdict = self.evidence.as_ref()?.list_verdict(lists, place, method.p_value, control, committed);
             return Some(TestVerdict::Lists(Box::new(verdict)));
         };
@@ -237,11 +255,11 @@ fn cautions_of_test(request: &AuditRequest, kind: TestKind, results: &AuditResul
     let samples: Vec<AuditSample> = results.rows.iter().map(SampleScores::as_sample).collect();
     let is_of_kind = |warning: &Warning| match warning.code {
         WarningCode::TruncatedTexts => true,
-        WarningCode::MixedLengths | WarningCode::LabelConflict => kind == TestKind::Dataset,
+        WarningCode::MixedLengths | WarningCode::LabelConflict => kind.units().is_none(),
         _ => false,
     };
     let mut all: Vec<Warning> = warnings(&samples, &[]).into_iter().filter(is_of_kind).collect();
-    if kind == TestKind::Dataset {
+    if kind.units().is_none() {
         all.extend(cautions_of_evidence(request, results, None));
     }
     all

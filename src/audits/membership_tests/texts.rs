@@ -19,6 +19,7 @@ const MAX_ORDER_BYTES: usize = 256 << 20;
 #[derive(Clone, Debug, PartialEq)]
 pub enum TestTexts {
     Dataset { suspects: Vec<TestText>, held_out: Vec<TestText> },
+    Di { suspects: Vec<TestText>, held_out: Vec<TestText>, seed: u64 },
     Paired(Vec<PairedDocument>),
     Rank(Vec<Canary>),
     Order(OrderTexts),
@@ -138,9 +139,18 @@ impl TestTexts {
     pub fn kind(&self) -> TestKind {
         match self {
             Self::Dataset { .. } => TestKind::Dataset,
+            Self::Di { .. } => TestKind::Di,
             Self::Paired(_) => TestKind::Paired,
             Self::Rank(_) => TestKind::Rank,
             Self::Order(_) => TestKind::Order,
+        }
+    }
+
+    /// Two lists of texts for a test of this kind.
+    pub fn lists(kind: TestKind, suspects: Vec<TestText>, held_out: Vec<TestText>, seed: u64) -> Self {
+        match kind {
+            TestKind::Di => Self::Di { suspects, held_out, seed },
+            _ => Self::Dataset { suspects, held_out },
         }
     }
 
@@ -148,7 +158,7 @@ impl TestTexts {
     pub fn faults(&self) -> Vec<Fault> {
         let [list, _, others] = self.kind().fields();
         let mut faults = match self {
-            Self::Dataset { suspects, held_out } => {
+            Self::Dataset { suspects, held_out } | Self::Di { suspects, held_out, .. } => {
                 [empty(list, suspects.len()), empty(others, held_out.len())].into_iter().flatten().collect()
             }
             Self::Order(order) => empty(list, order.shards.len()).into_iter().chain(order.faults()).collect(),
@@ -178,13 +188,15 @@ impl TestTexts {
                 documents.iter().map(|document| (&document.public, &*document.private)).collect()
             }
             Self::Rank(canaries) => canaries.iter().map(|canary| (&canary.text, &*canary.twins)).collect(),
-            Self::Dataset { .. } | Self::Order(_) => Vec::new(),
+            Self::Dataset { .. } | Self::Di { .. } | Self::Order(_) => Vec::new(),
         }
     }
 
     fn count(&self) -> usize {
         match self {
-            Self::Dataset { suspects, held_out } => suspects.len() + held_out.len(),
+            Self::Dataset { suspects, held_out } | Self::Di { suspects, held_out, .. } => {
+                suspects.len() + held_out.len()
+            }
             Self::Paired(_) | Self::Rank(_) => self.published().iter().map(|(_, private)| 1 + private.len()).sum(),
             Self::Order(order) => order.shards.len().saturating_mul(order.shuffles.saturating_add(1)),
         }
@@ -194,7 +206,7 @@ impl TestTexts {
     pub fn samples(&self) -> Vec<Sample> {
         let plain = |text: String| Sample { text, ..Sample::default() };
         match self {
-            Self::Dataset { suspects, held_out } => {
+            Self::Dataset { suspects, held_out } | Self::Di { suspects, held_out, .. } => {
                 let labelled = |label| move |text: &TestText| text.sample(label);
                 let suspects = suspects.iter().map(labelled(Label::MEMBER));
                 suspects.chain(held_out.iter().map(labelled(Label::NON_MEMBER))).collect()
@@ -211,9 +223,8 @@ impl TestTexts {
     /// Which sample is what.
     pub fn layout(&self) -> TestLayout {
         match self {
-            Self::Dataset { suspects, .. } => {
-                TestLayout::Dataset { suspects: Some(suspects.len()), origins: Vec::new() }
-            }
+            Self::Dataset { suspects, .. } => TestLayout::lists(TestKind::Dataset, Some(suspects.len()), 0),
+            Self::Di { suspects, seed, .. } => TestLayout::lists(TestKind::Di, Some(suspects.len()), *seed),
             Self::Paired(documents) => {
                 TestLayout::Paired { private: documents.iter().map(|document| document.private.len()).collect() }
             }
@@ -233,7 +244,9 @@ impl TestTexts {
     /// canary and its twins, of each shard its items in their published order, or all held-out texts.
     pub fn committed(&self) -> Vec<Vec<&str>> {
         match self {
-            Self::Dataset { held_out, .. } => vec![held_out.iter().map(TestText::as_str).collect()],
+            Self::Dataset { held_out, .. } | Self::Di { held_out, .. } => {
+                vec![held_out.iter().map(TestText::as_str).collect()]
+            }
             Self::Paired(_) | Self::Rank(_) => {
                 let unit = |(first, others)| std::iter::once(first).chain(others).map(String::as_str).collect();
                 self.published().into_iter().map(unit).collect()

@@ -68,7 +68,8 @@ impl<'a> Evidence<'a> {
         self.clustered.scores(|row| self.pair(row, place, method))
     }
 
-    fn score(&self, row: usize, place: usize) -> Option<f64> {
+    /// The score of a row that is compared.
+    pub fn score(&self, row: usize, place: usize) -> Option<f64> {
         self.results.rows[row].scores[place].filter(|_| !self.left_out.contains(&row))
     }
 
@@ -134,6 +135,7 @@ impl<'a> Evidence<'a> {
             lists,
             clusters: scores.counts(&self.clustered),
             texts_per_cluster: scores.texts,
+            splits: None,
             effect: p_value.and_then(|p_value| Effect::new(&scores, 0, &self.clustered, p_value)),
             control: self.results.control.as_ref().map(|control| (control, findings)),
             comparability: self.results.comparability.as_ref(),
@@ -152,6 +154,7 @@ pub fn unlabelled_verdict(request: &AuditRequest, results: &AuditResults) -> Opt
         lists: ["texts", "known non-members"],
         clusters: calibrated.clusters,
         texts_per_cluster: calibrated.texts_per_cluster,
+        splits: None,
         effect: calibrated.effect,
         control: None,
         comparability: results.comparability.as_ref(),

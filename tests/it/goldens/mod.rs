@@ -6,6 +6,7 @@ mod cases;
 mod comparisons;
 mod definition;
 mod neighbors;
+mod pac;
 mod planning;
 mod prefixes;
 mod presets;

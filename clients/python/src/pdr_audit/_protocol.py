@@ -21,6 +21,7 @@ from .plan import Plan
 from .reports import Envelope, ReportPage
 from .types import (
     ComparedTexts,
+    ComparisonQuestion,
     Continuation,
     CutSettings,
     Evidence,
@@ -267,8 +268,8 @@ def one(job: JobOrId, method: str = "GET", action: str = "", kind: type[Job] | N
     return Call(method, f"{route}/{_quoted(job)}{action}")
 
 
-def compare(a: AuditOrId, b: AuditOrId) -> Call:
-    return one(a, action=f"/compare/{_quoted(b)}")
+def compare(a: AuditOrId, b: AuditOrId, question: ComparisonQuestion | None) -> Call:
+    return replace(one(a, action=f"/compare/{_quoted(b)}"), query=_given(question=question))
 
 
 def report(job: JobOrId, format: ReportFormat) -> Call:

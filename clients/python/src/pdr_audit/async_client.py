@@ -27,6 +27,7 @@ from .reports import Envelope, ReportPage
 from .scores import Scores
 from .types import (
     ComparedTexts,
+    ComparisonQuestion,
     Continuation,
     CutSettings,
     Evidence,
@@ -374,9 +375,13 @@ class AsyncClient:
         """
         return protocol.read_report(await self._send(protocol.report(job, format)), format)
 
-    async def compare(self, a: AuditOrId, b: AuditOrId) -> Comparison:
-        """Compares audit b with audit a on the samples that both have."""
-        return Comparison(await self._ask(protocol.compare(a, b)))
+    async def compare(self, a: AuditOrId, b: AuditOrId, *, question: ComparisonQuestion | None = None) -> Comparison:
+        """Compares audit b with audit a on the samples that both have.
+
+        With the question ``retain`` the answer's ``unlearning`` says whether the model of b, which was made to forget the
+        members, treats them as the model of a does, which never saw them.
+        """
+        return Comparison(await self._ask(protocol.compare(a, b, question)))
 
     @overload
     async def cancel(self, job: str) -> Audit: ...

@@ -28,6 +28,7 @@ from .reports import Envelope, ReportPage
 from .scores import Scores
 from .types import (
     ComparedTexts,
+    ComparisonQuestion,
     Continuation,
     CutSettings,
     Evidence,
@@ -375,9 +376,13 @@ class Client:
         """
         return protocol.read_report(self._send(protocol.report(job, format)), format)
 
-    def compare(self, a: AuditOrId, b: AuditOrId) -> Comparison:
-        """Compares audit b with audit a on the samples that both have."""
-        return Comparison(self._ask(protocol.compare(a, b)))
+    def compare(self, a: AuditOrId, b: AuditOrId, *, question: ComparisonQuestion | None = None) -> Comparison:
+        """Compares audit b with audit a on the samples that both have.
+
+        With the question ``retain`` the answer's ``unlearning`` says whether the model of b, which was made to forget the
+        members, treats them as the model of a does, which never saw them.
+        """
+        return Comparison(self._ask(protocol.compare(a, b, question)))
 
     @overload
     def cancel(self, job: str) -> Audit: ...

@@ -16,6 +16,7 @@ Overflow: TypeAlias = Literal["error", "truncate", "window"]
 #: Settings of the cut into passages: the most words of a passage, or an object.
 CutSettings: TypeAlias = "int | Cut"
 ReportFormat: TypeAlias = Literal["html", "json", "dsse"]
+ComparisonQuestion: TypeAlias = Literal["retain"]
 Passes: TypeAlias = Literal["shared", "separate"]
 Status: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
@@ -70,21 +71,21 @@ class Canary(TypedDict):
 
 
 class _TestKind(TypedDict):
-    kind: Literal["dataset", "paired", "rank", "order"]
+    kind: Literal["dataset", "di", "paired", "rank", "order"]
 
 
 class ComparedTexts(_TestKind, total=False):
     """The texts that a test compares; its kind says which fields there are."""
 
-    #: Of ``dataset``: texts that may have been trained on, and texts of the same source that were not.
+    #: Of ``dataset`` and ``di``: texts that may have been trained on, and texts of the same source that were not.
     suspects: list[str | ComparedText]
     held_out: list[str | ComparedText]
     #: In place of both, the id of a dataset, whose members are the suspects.
     dataset: str
-    #: Of ``dataset``: id of a model that has not seen the suspects; None for no control, where the default is the
+    #: Of ``dataset`` and ``di``: id of a model that has not seen the suspects; None for no control, where the default is the
     #: reference model.
     control: str | None
-    #: Of ``dataset``: the way the texts of both lists are cut into passages.
+    #: Of ``dataset`` and ``di``: the way the texts of both lists are cut into passages.
     cut: Cut
     #: Of ``paired``.
     documents: list[PairedDocument]
@@ -95,6 +96,7 @@ class ComparedTexts(_TestKind, total=False):
     shards: list[list[str]]
     separator: str
     shuffles: int
+    #: Of ``order`` and ``di``: the seed of these orders, or of the halves of both lists.
     seed: int
 
 

@@ -1,6 +1,7 @@
 //! Forward passes beside the one over the text itself, over what some methods compare the text with.
 
 use super::range::Fraction;
+use super::word_swaps::WordSwaps;
 use crate::TokenStats;
 use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
@@ -24,8 +25,17 @@ pub enum AuxiliaryPass {
     ReferenceTokenization(Arc<str>),
     /// The text's neighbours by the target model, one or more: those that came with it, or generated ones.
     Neighbors(Option<Generator>),
+    /// Copies of the text with swapped words, by the target model.
+    Swapped(WordSwaps),
     /// The text's tokens after these texts, by the target model.
     Prefixed(Texts),
+}
+
+impl AuxiliaryPass {
+    /// True if it runs texts that are made of the text, in which places of the text are not known.
+    pub fn rewrites_text(&self) -> bool {
+        matches!(self, Self::Lowercase | Self::Neighbors(_) | Self::Swapped(_))
+    }
 }
 
 /// Why an auxiliary pass of a text has no statistics.
@@ -37,26 +47,16 @@ pub struct AuxiliaryPassError {
     pub detail: String,
 }
 
-/// The statistics of an auxiliary pass: of one sequence, or of each neighbour.
+/// The statistics of an auxiliary pass: of one sequence, or of each neighbour or copy.
 pub type AuxiliaryStats = Result<Vec<Arc<[TokenStats]>>, AuxiliaryPassError>;
 
 /// Which texts of an audit the model is tuned on, and how: with everything else as FSD was published with.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Split {
     /// The share of the texts that is left out of scoring; the model is tuned on the non-members among them.
     pub share: Fraction,
     /// Seed of the split and of the tuning.
     pub seed: u64,
-}
-
-// A share is a number.
-impl Eq for Split {}
-
-impl Hash for Split {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.share.get().to_bits().hash(state);
-        self.seed.hash(state);
-    }
 }
 
 /// A masked model that makes neighbours.

@@ -17,9 +17,18 @@ pub struct GapK {
     pub window: usize,
 }
 
+impl GapK {
+    /// The window of the paper.
+    pub(super) const WINDOW: usize = 3;
+}
+
 static WINDOW: Parameter = Parameter {
     name: "window",
-    kind: ParameterKind::Number { value_type: ValueType::Integer, range: Range::between(1.0, 64.0), default: 3.0 },
+    kind: ParameterKind::Number {
+        value_type: ValueType::Integer,
+        range: Range::between(1.0, 64.0),
+        default: GapK::WINDOW as f64,
+    },
     description: "Values in a moving average; shorter texts are not averaged.",
 };
 

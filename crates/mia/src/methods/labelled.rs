@@ -7,7 +7,9 @@ use super::range::Fraction;
 use super::registry::{BaseMethod, MethodName};
 use super::schema::Parameters;
 use super::scope::Scope;
-use super::{loss::Loss, min_k::MinK, min_k_plus_plus::MinKPlusPlus, zlib::Zlib};
+use super::{
+    gap_k::GapK, loss::Loss, lowercase::Lowercase, max_k::MaxK, min_k::MinK, min_k_plus_plus::MinKPlusPlus, zlib::Zlib,
+};
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use utoipa::openapi::{RefOr, Schema};
@@ -73,6 +75,21 @@ pub fn default_methods() -> Vec<LabelledMethod> {
 pub fn possible_default_methods(scope: &Scope) -> Vec<LabelledMethod> {
     let is_possible = |labelled: &LabelledMethod| scope.has_full_logits() || !labelled.method.needs_full_logits();
     default_methods().into_iter().filter(is_possible).collect()
+}
+
+/// The methods that dataset inference combines where a request names none: those that take the text, or its lower-cased form, and no
+/// other model, as far as the model that is asked about gives enough for them. `surp` has no score of many texts, and `pac` takes five
+/// further passes.
+#[must_use]
+pub fn inference_methods(scope: &Scope) -> Vec<LabelledMethod> {
+    let shares = [Fraction::TENTH, Fraction::FIFTH, Fraction::TWO_FIFTHS];
+    let selecting = shares
+        .into_iter()
+        .flat_map(|k| -> [BaseMethod; 3] { [MinK { k }.into(), MaxK { k }.into(), MinKPlusPlus { k }.into()] });
+    let others: [BaseMethod; 4] =
+        [Loss.into(), Zlib.into(), Lowercase.into(), GapK { k: Fraction::FIFTH, window: GapK::WINDOW }.into()];
+    let methods = others.into_iter().chain(selecting).map(|base| LabelledMethod::from(Method::new(base)));
+    methods.filter(|labelled| scope.has_full_logits() || !labelled.method.needs_full_logits()).collect()
 }
 
 /// The scores of a control model by which two lists of texts are compared, in the order of `TextFacts::control`.

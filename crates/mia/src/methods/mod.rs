@@ -34,6 +34,7 @@ mod method;
 mod min_k;
 mod min_k_plus_plus;
 mod neighbor;
+mod pac;
 mod parameter;
 mod pdr;
 mod presets;
@@ -50,6 +51,7 @@ mod text_checks;
 mod token_counts;
 mod value;
 mod wbc;
+mod word_swaps;
 mod zlib;
 
 #[cfg(test)]
@@ -62,7 +64,8 @@ pub use fault::Fault;
 pub use formula::{Explanation, ScoreError, TextStats};
 pub use grid::{Grid, MAX_METHODS};
 pub use labelled::{
-    LabelledMethod, RequestOrigin, auxiliary_passes, control_measures, default_methods, possible_default_methods,
+    LabelledMethod, RequestOrigin, auxiliary_passes, control_measures, default_methods, inference_methods,
+    possible_default_methods,
 };
 pub use method::{Method, alpha_used, explain, score};
 pub use neighbor::MAX_NEIGHBORS;
@@ -77,4 +80,5 @@ pub use resolve::{MAX_LABEL_CHARS, resolve};
 pub use scope::Scope;
 pub use text_checks::{TextAndNeighbors, faults_of_texts};
 pub use token_counts::{NamedCounts, TokenCounts, TokenCountsError};
+pub use word_swaps::WordSwaps;
 pub use zlib::zlib_bytes;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use utoipa::ToSchema;
 
 /// An interval of finite numbers.
@@ -55,6 +56,15 @@ impl fmt::Display for Range {
 #[serde(try_from = "f64")]
 pub struct Fraction(f64);
 
+// It is never NaN, and never a zero of either sign.
+impl Eq for Fraction {}
+
+impl Hash for Fraction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
+
 impl TryFrom<f64> for Fraction {
     type Error = String;
 
@@ -72,6 +82,9 @@ impl Fraction {
 
     /// A share of Min-K% that tells how clean a text is.
     pub(super) const TWENTIETH: Fraction = Fraction(0.05);
+
+    /// A share of Min-K% between the others that dataset inference combines.
+    pub(super) const TENTH: Fraction = Fraction(0.1);
 
     /// The default share of SURP.
     pub(super) const TWO_FIFTHS: Fraction = Fraction(0.4);

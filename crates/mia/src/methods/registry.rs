@@ -123,6 +123,7 @@ registry! {
     wbc::Wbc,
     ez::Ez,
     dc_pdd::DcPdd,
+    pac::Pac,
     fsd::Fsd,
 }
 

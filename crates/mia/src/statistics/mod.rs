@@ -7,12 +7,15 @@ mod bootstrap;
 mod clusters;
 mod comparability;
 mod conformal;
+mod dataset_inference;
 mod delong;
+mod features;
 #[cfg(test)]
 mod fixtures;
 mod hypothesis;
 mod isotonic;
 mod lists;
+mod logistic;
 mod max_t;
 mod multiple_testing;
 mod naive_bayes;
@@ -34,6 +37,9 @@ pub use comparability::{
     ComparedTexts, Measure, MeasureDifference, TextFacts, WordPairTable,
 };
 pub use conformal::{CalibratedThreshold, CalibrationError, CalibrationScores};
+pub use dataset_inference::{
+    ControlSplit, DatasetInference, InferenceFeatures, InferenceSplit, dataset_inference, twice_median,
+};
 pub use delong::{PairedDeLong, PairedScore, auroc_standard_error_by_cluster, delong, normal_quantile};
 pub use hypothesis::{
     CanaryRank, CanaryRankTest, DocumentScores, HypothesisError, KolmogorovSmirnov, MannWhitney, MeanEstimate,

@@ -23,6 +23,7 @@ fn passes() -> Vec<(AuxiliaryPass, AuxiliaryStats)> {
         (AuxiliaryPass::ReferenceTokenization("r".into()), stats(&REFERENCE[..5])),
         (AuxiliaryPass::Lowercase, stats(&LOWER)),
         (AuxiliaryPass::Neighbors(None), Ok(neighbors)),
+        (AuxiliaryPass::Swapped(SWAPS), Ok(vec![tokens(&REFERENCE).into(), tokens(&LOWER).into()])),
         (AuxiliaryPass::Prefixed(texts("n")), stats(&AFTER_NON_MEMBERS)),
         (AuxiliaryPass::Prefixed(texts("m")), stats(&AFTER_MEMBERS)),
     ]
@@ -38,6 +39,13 @@ fn recall(align: Align) -> Method {
 
 fn con_recall() -> Method {
     Method::new(ConRecall { non_members: texts("n"), members: texts("m"), gamma: 0.5 })
+}
+
+const SWAPS: WordSwaps = WordSwaps { share: Fraction::FIFTH, copies: 2, seed: 7 };
+
+fn pac() -> Method {
+    let WordSwaps { share, copies, seed } = SWAPS;
+    Method::new(Pac { low: fraction(0.3), high: fraction(0.25), swaps: share, copies, seed })
 }
 
 fn neighbor() -> Method {
@@ -64,6 +72,8 @@ fn scores_of_ten_tokens() {
         (recall(Align::Official), 1.10581901014703),
         (recall(Align::Shared), 1.02961275626424),
         (con_recall(), 0.590184303168358),
+        // Distances 4.725 of the text, 4.2667 and 3.4 of its copies.
+        (pac(), (4.266666666666667 + 3.4) / 2.0 - 4.725),
     ] {
         assert_close(scored(&method, &passes).expect("a score"), expected);
     }

@@ -20,6 +20,7 @@ use super::max_k::MaxK;
 use super::min_k::MinK;
 use super::min_k_plus_plus::MinKPlusPlus;
 use super::neighbor::Neighbor;
+use super::pac::Pac;
 use super::recall::{Align, Recall};
 use super::surp::Surp;
 use super::wbc::Wbc;

@@ -15,7 +15,7 @@ fn every_method_is_read_back_as_it_was() {
     let weights = |name: &str| json!({ "name": name, "pdr": { "decay": "random", "alpha": 0.1, "seed": u64::MAX } });
     let requests = parse(json!([
         "loss", "ref", "zlib", "lowercase", "neighbor", "min_k", "min_k_plus_plus", "max_k", "gap_k", "surp", "dc_pdd",
-        "wbc", "ez", { "name": "ez", "without_losses": "zero" },
+        "wbc", "ez", "pac", { "name": "pac", "low": 0.30000000000000004, "copies": 3, "seed": 9007199254740991_u64 }, { "name": "ez", "without_losses": "zero" },
         { "name": "neighbor", "generator": { "model": "bert", "count": 7 } },
         { "name": "recall", "prefix": ["a", "\u{e9}\n"], "align": "official", "label": "mine" },
         { "name": "con_recall", "non_members": ["a"], "members": ["b", "c"], "gamma": 0.1 },

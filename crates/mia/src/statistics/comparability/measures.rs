@@ -3,10 +3,10 @@
 use super::characters::CharacterTable;
 use super::word_pairs::WordPairTable;
 use crate::statistics::clusters::{FOLDS, folds};
+use crate::statistics::features::{FeatureRows, standardised};
 use crate::statistics::naive_bayes::NgramColumns;
 use crate::statistics::ngrams::NgramSets;
 use crate::statistics::words::WordTable;
-use foldhash::{HashMap, HashMapExt};
 use serde::{Deserialize, Serialize};
 use strum::Display;
 use utoipa::ToSchema;
@@ -141,56 +141,15 @@ impl Column {
     }
 }
 
-/// The measures as rows of a regression that is fitted without one fold: standardised on the texts of the other folds, within
-/// groups, and their squares. Missing values are the mean.
-pub(super) struct StandardisedRows {
-    values: Vec<f64>,
-    width: usize,
-}
-
-impl StandardisedRows {
-    /// The rows of all texts; `training` lists the texts outside of the fold `held`.
-    pub fn new(measures: &Measures, held: usize, training: &[usize], strata: &[usize]) -> Self {
-        let width = 2 * measures.columns.len();
-        let mut values = vec![0.0; width * strata.len()];
-        for (place, (_, column)) in measures.columns.iter().enumerate() {
-            let column: Vec<Option<f64>> = (0..strata.len()).map(|text| column.value(text, held)).collect();
-            let standardised = standardised(&column, training, strata);
-            for (row, value) in values.chunks_exact_mut(width).zip(standardised) {
-                (row[2 * place], row[2 * place + 1]) = (value, value * value);
-            }
-        }
-        Self { values, width }
+/// The measures as rows of a regression that is fitted without one fold: standardised on the `training` texts, those of the other
+/// folds, within groups, and their squares. Missing values are the mean.
+pub(super) fn standardised_rows(measures: &Measures, held: usize, training: &[usize], strata: &[usize]) -> FeatureRows {
+    let mut rows = FeatureRows::zero(strata.len(), 2 * measures.columns.len());
+    for (place, (_, column)) in measures.columns.iter().enumerate() {
+        let column: Vec<Option<f64>> = (0..strata.len()).map(|text| column.value(text, held)).collect();
+        let standardised = standardised(&column, training, strata);
+        rows.set_column(2 * place, &standardised);
+        rows.set_column(2 * place + 1, &standardised.iter().map(|value| value * value).collect::<Vec<_>>());
     }
-
-    /// The number of features: two for each measure.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    pub fn row(&self, row: usize) -> &[f64] {
-        &self.values[row * self.width..][..self.width]
-    }
-}
-
-/// Each value less the mean of its group, divided by the standard deviation; 0 where it is missing or nothing varies.
-fn standardised(column: &[Option<f64>], training: &[usize], strata: &[usize]) -> Vec<f64> {
-    let known = || training.iter().filter_map(|&text| Some((strata[text], column[text]?)));
-    let mut groups: HashMap<usize, (f64, f64)> = HashMap::new();
-    let (mut sum, mut number) = (0.0, 0.0);
-    for (stratum, value) in known() {
-        let (group_sum, group_number) = groups.entry(stratum).or_default();
-        (*group_sum, *group_number) = (*group_sum + value, *group_number + 1.0);
-        (sum, number) = (sum + value, number + 1.0);
-    }
-    let mean = |stratum: usize| groups.get(&stratum).map_or(sum / number, |(sum, number)| sum / number);
-    let squares: f64 = known().map(|(stratum, value)| (value - mean(stratum)).powi(2)).sum();
-    let deviation = (squares / number).sqrt();
-    // Values that differ by rounding alone do not vary.
-    let largest = known().map(|(_, value)| value.abs()).fold(0.0, f64::max);
-    let varies = deviation > 1e-12 * largest;
-    let value = |(value, &stratum): (&Option<f64>, &usize)| {
-        value.filter(|_| varies).map_or(0.0, |value| (value - mean(stratum)) / deviation)
-    };
-    column.iter().zip(strata).map(value).collect()
+    rows
 }

@@ -4,7 +4,6 @@
 //! measures, and each text is scored by the classifier that was fitted on the other folds.
 
 mod characters;
-mod logistic;
 mod measures;
 mod word_pairs;
 
@@ -14,9 +13,10 @@ pub use word_pairs::WordPairTable;
 
 use super::clusters::{ClusteredTexts, FOLDS};
 use super::delong::PairedScore;
+use super::logistic::LogisticFit;
 use super::ngrams::SeparatingNgram;
 use super::stratified::{StratifiedDifference, stratified_delong};
-use measures::{Measures, StandardisedRows};
+use measures::{Measures, standardised_rows};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use strum::Display;
@@ -103,7 +103,8 @@ impl ComparabilityFit {
             return None;
         }
         let log_odds = out_of_fold(measures.folds(), |held, training, scored| {
-            logistic::log_odds(&StandardisedRows::new(&measures, held, training, strata), labels, training, scored)
+            let rows = standardised_rows(&measures, held, training, strata);
+            LogisticFit::new(&rows, labels, training).log_odds(&rows, scored)
         });
         Some(Self { log_odds, measures })
     }

@@ -31,6 +31,11 @@ pub enum HypothesisError {
     /// A value is NaN or infinite, or a sum of values is.
     #[error("a value is not a finite number, or the sum of the values is not")]
     NonFinite,
+    /// A list is too short to be halved.
+    #[error(
+        "a list has fewer than 4 clusters with scores of all methods, too few to learn on one half and test on the other"
+    )]
+    TooFewForHalves,
     /// A rank is not among those possible.
     #[error("rank {rank} of a canary with {twins} twins: must be from 1 to the number of twins plus 1")]
     Rank { rank: usize, twins: usize },

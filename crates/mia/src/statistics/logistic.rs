@@ -1,6 +1,6 @@
 //! Logistic regression with a ridge penalty.
 
-use super::measures::StandardisedRows;
+use super::features::FeatureRows;
 
 /// The ridge penalty: half of it times the sum of the squared weights is added to the loss. The intercept is free.
 const RIDGE: f64 = 1.0;
@@ -14,18 +14,29 @@ const ROUNDING: f64 = 1e-13;
 const MAX_STEPS: usize = 30;
 const MAX_HALVINGS: usize = 20;
 
-/// The log-odds of each of `scored` rows being positive, by the regression that is fitted on `training` rows.
-///
-/// Minimises `sum ln(1 + exp(-y f(x))) + |w|^2 / 2` with `f(x) = w x + b` and y of 1 or -1, by Newton's method.
-/// The minimum is unique where both labels occur. The same result on any number of threads.
-pub(super) fn log_odds(rows: &StandardisedRows, labels: &[bool], training: &[usize], scored: &[usize]) -> Vec<f64> {
-    let fit = Fit { rows, labels, training };
-    let weights = fit.minimum();
-    scored.iter().map(|&row| fit.log_odds(row, &weights)).collect()
+/// A fitted regression.
+pub(super) struct LogisticFit {
+    pub weights: Vec<f64>,
+    intercept: f64,
+}
+
+impl LogisticFit {
+    /// Fits the regression on the `training` rows: minimises `sum ln(1 + exp(-y f(x))) + |w|^2 / 2` with `f(x) = w x + b` and y of 1 or
+    /// -1, by Newton's method. The minimum is unique where both labels occur. The same result on any number of threads.
+    pub fn new(rows: &FeatureRows, labels: &[bool], training: &[usize]) -> Self {
+        let mut weights = Fit { rows, labels, training }.minimum();
+        let intercept = weights.pop().unwrap_or(0.0);
+        Self { weights, intercept }
+    }
+
+    /// The log-odds of each of `scored` rows being positive.
+    pub fn log_odds(&self, rows: &FeatureRows, scored: &[usize]) -> Vec<f64> {
+        scored.iter().map(|&row| dot(rows.row(row), &self.weights) + self.intercept).collect()
+    }
 }
 
 struct Fit<'a> {
-    rows: &'a StandardisedRows,
+    rows: &'a FeatureRows,
     labels: &'a [bool],
     training: &'a [usize],
 }
