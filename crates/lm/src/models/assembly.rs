@@ -2,6 +2,7 @@
 
 use super::arch::Arch;
 use super::error::ModelError;
+use super::gguf::TensorType;
 use super::storage::Storage;
 use super::weights::{Stored, Weights};
 use candle_core::{DType, Device, Tensor};
@@ -41,7 +42,8 @@ impl<'a> Assembly<'a> {
         values.clear();
         for (name, part) in names.iter().zip(&parts) {
             if !part.widen_into(&mut values) {
-                let reason = format!("type {:?} is not supported; supported types are F32, F16 and BF16", part.dtype);
+                let reason =
+                    format!("type {} is not supported; supported types are F32, F16 and BF16", part.kind.name());
                 return Err(ModelError::Tensor { name: name.clone(), reason });
             }
             self.weights.release(name);
@@ -84,9 +86,9 @@ impl<'a> Assembly<'a> {
     /// The half type that every part of a canonical tensor is stored in, if all have the same one.
     pub fn half_type(&self, canonical: &str) -> Option<DType> {
         // From the header only: the pages of the elements may have been released already.
-        let parts = |names: Vec<String>| names.iter().map(|name| self.weights.dtype(name)).collect::<Option<Vec<_>>>();
+        let parts = |names: Vec<String>| names.iter().map(|name| self.weights.kind(name)).collect::<Option<Vec<_>>>();
         let parts = self.storage.candidates(canonical).into_iter().find_map(parts)?;
-        let stored_in = |dtype| parts.iter().all(|part| *part == dtype);
+        let stored_in = |dtype| parts.iter().all(|part| *part == TensorType::Plain(dtype));
         match () {
             () if stored_in(Dtype::F16) => Some(DType::F16),
             () if stored_in(Dtype::BF16) => Some(DType::BF16),
@@ -143,7 +145,7 @@ fn check_shape(name: &str, part: &Stored, shape: &[usize], rows: usize, transpos
     if part.shape == expected {
         return Ok(());
     }
-    let reason = format!("shape {:?}, but config.json requires {expected:?}", part.shape);
+    let reason = format!("shape {:?}, but the configuration requires {expected:?}", part.shape);
     Err(ModelError::Tensor { name: name.to_owned(), reason })
 }
 

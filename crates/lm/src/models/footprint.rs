@@ -3,6 +3,7 @@
 use super::arch::Arch;
 use super::cuda::attention_tiling;
 use super::families::Network;
+use super::gguf::TensorType;
 use super::logit_stats;
 use super::mamba::MambaArch;
 use super::ops::{Form, Multiply};
@@ -60,8 +61,9 @@ pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DTy
         Some(&[n, k]) if network.is_matrix(name, &[n, k]) => Some([n, k]),
         _ => None,
     };
-    let all_have_type =
-        |dtype| used().filter(|name| matrix(name).is_some()).all(|name| weights.dtype(name) == Some(dtype));
+    let all_have_type = |dtype| {
+        used().filter(|name| matrix(name).is_some()).all(|name| weights.kind(name) == Some(TensorType::Plain(dtype)))
+    };
     let packed = match form {
         Form::Fused(Multiply::Packed(products, isa)) => {
             let element = match products {
