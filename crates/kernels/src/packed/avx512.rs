@@ -4,7 +4,7 @@
 //! moves the sums to memory at every step, at a fifth of the speed.
 #![expect(clippy::needless_range_loop, reason = "see above")]
 
-use super::matrix::{CHAIN, Element, LANES, PackedLine, ROWS, blocks};
+use super::matrix::{Element, LANES, PackedLine, ROWS};
 use super::panels::{VECTORS, lines_of_pair};
 use super::rows::{Tile, Values};
 use super::target::Target;
@@ -37,29 +37,26 @@ pub(super) unsafe fn fill(target: Target, tile: &Tile) {
 /// # Safety
 /// As for [`fill`], for a tile of R rows.
 unsafe fn sums<const R: usize>(target: Target, tile: &Tile) {
-    let (k, panel) = (tile.weights.k, tile.weights.panel(tile.panel));
-    for steps in blocks(k, CHAIN) {
-        let target = if steps.start > 0 { target.further() } else { target };
-        prefetch::<R>(target);
-        let lines = &panel[steps.start / 2 * lines_of_pair(tile.weights.element)..];
-        // SAFETY: guaranteed by the caller; the slices are long enough, otherwise their creation panics.
-        unsafe {
-            match &tile.x.values {
-                Values::F32(x) => {
-                    let x = Strip::<R, _>::new(x, tile.rows.start, k, steps);
-                    match tile.weights.element {
-                        Element::F32 => f32_tile::<R, F32>(target, &x, lines, tile.columns),
-                        Element::F16 => f32_tile::<R, F16>(target, &x, lines, tile.columns),
-                        Element::Bf16 => f32_tile::<R, Bf16>(target, &x, lines, tile.columns),
-                    }
+    prefetch::<R>(target);
+    let (k, steps) = (tile.k, tile.steps.clone());
+    let lines = &tile.lines[..steps.len().div_ceil(2) * lines_of_pair(tile.element)];
+    // SAFETY: guaranteed by the caller; the slices are long enough, otherwise their creation panics.
+    unsafe {
+        match &tile.x.values {
+            Values::F32(x) => {
+                let x = Strip::<R, _>::new(x, tile.rows.start, k, steps);
+                match tile.element {
+                    Element::F32 => f32_tile::<R, F32>(target, &x, lines, tile.columns),
+                    Element::F16 => f32_tile::<R, F16>(target, &x, lines, tile.columns),
+                    Element::Bf16 => f32_tile::<R, Bf16>(target, &x, lines, tile.columns),
                 }
-                Values::Pairs(pairs) => {
-                    let steps = steps.start / 2..steps.end.div_ceil(2);
-                    let x = Strip::<R, _>::new(pairs, tile.rows.start, k.div_ceil(2), steps);
-                    bf16_tile(target, &x, lines, tile.columns);
-                }
-                Values::Strips(_) => unreachable!("strips are multiplied as tiles"),
             }
+            Values::Pairs(pairs) => {
+                let steps = steps.start / 2..steps.end.div_ceil(2);
+                let x = Strip::<R, _>::new(pairs, tile.rows.start, k.div_ceil(2), steps);
+                bf16_tile(target, &x, lines, tile.columns);
+            }
+            Values::Strips(_) => unreachable!("strips are multiplied as tiles"),
         }
     }
 }

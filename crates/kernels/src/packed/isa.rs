@@ -34,6 +34,12 @@ impl Isa {
         candidates.into_iter().find(|(isa, least)| level >= *least && isa.runs(products)).map(|(isa, _)| isa)
     }
 
+    /// The fastest one for weights in blocks that this machine has within a level. Tiles do not multiply blocks.
+    pub fn of_blocks(level: Level) -> Self {
+        let has_vectors = level >= Level::Avx512 && Self::Avx512.runs(Products::F32);
+        if has_vectors { Self::Avx512 } else { Self::Scalar }
+    }
+
     /// Those that this machine has, slowest first.
     pub fn available(products: Products) -> Vec<Self> {
         Self::VARIANTS.iter().copied().filter(|isa| isa.runs(products)).collect()
