@@ -8,7 +8,6 @@
 
 use half::bf16;
 use kernels::packed::{BlockFormat, Isa, Matrix, Packed, Products};
-use kernels::simd::Level;
 use std::time::{Duration, Instant};
 use strum::VariantArray;
 
@@ -81,9 +80,10 @@ fn kinds([n, k]: [usize; 2]) -> Vec<Kind> {
     for format in BlockFormat::VARIANTS.iter().copied().filter(|format| k.is_multiple_of(format.weights())) {
         let rows = random_blocks(format, n, k);
         let rows: Vec<&[u8]> = rows.chunks_exact(rows.len() / n).collect();
-        let isa = Isa::of_blocks(Level::in_use());
-        let packed = Packed::of_blocks(&rows, k, format, isa).expect("blocks with finite scales");
-        kinds.push(Kind { name: format!("{isa:?} {}", format.name()), packed, rates: Vec::new() });
+        for isa in [Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| isa.runs_blocks()) {
+            let packed = Packed::of_blocks(&rows, k, format, isa).expect("blocks with finite scales");
+            kinds.push(Kind { name: format!("{isa:?} {}", format.name()), packed, rates: Vec::new() });
+        }
     }
     kinds
 }

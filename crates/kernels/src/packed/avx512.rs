@@ -6,11 +6,10 @@
 
 use super::matrix::{Element, LANES, PackedLine, ROWS};
 use super::panels::{VECTORS, lines_of_pair};
-use super::rows::{Tile, Values};
+use super::rows::{Strip, Tile, Values};
 use super::target::Target;
 use std::arch::x86_64::*;
 use std::mem::transmute;
-use std::ops::Range;
 
 type Vectors = [__m512; VECTORS];
 
@@ -70,30 +69,6 @@ fn prefetch<const R: usize>(target: Target) {
             // SAFETY: a prefetch touches no memory that could be seen, wherever it points.
             unsafe { _mm_prefetch::<_MM_HINT_ET0>(address.cast_const().cast()) };
         }
-    }
-}
-
-/// Adjacent columns of R rows.
-struct Strip<'a, const R: usize, T> {
-    /// Starts with the first element of the first row.
-    values: &'a [T],
-    stride: usize,
-    steps: usize,
-}
-
-impl<'a, const R: usize, T: Copy> Strip<'a, R, T> {
-    fn new(values: &'a [T], row: usize, stride: usize, columns: Range<usize>) -> Self {
-        let first = row * stride + columns.start;
-        let values = &values[first..first + (R - 1) * stride + columns.len()];
-        Self { values, stride, steps: columns.len() }
-    }
-
-    /// # Safety
-    /// r is less than R, and q less than the number of steps.
-    #[inline(always)]
-    unsafe fn get(&self, r: usize, q: usize) -> T {
-        // SAFETY: guaranteed by the caller and by `new`.
-        unsafe { *self.values.get_unchecked(r * self.stride + q) }
     }
 }
 

@@ -13,10 +13,12 @@
 //! AVX512-BF16 nor AMX.
 //!
 //! In vectors, every result is computed as chains of sums over `CHAIN` steps of k, from first to last, independently of the
-//! rows, columns and threads that are computed with it, with the same bits in `avx512` and `scalar`. In f32 these are fused
+//! rows, columns and threads that are computed with it, with the same bits in `avx512`, `avx2` and `scalar`. In f32 these are fused
 //! multiply-adds.
 
 mod amx;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod blocks;

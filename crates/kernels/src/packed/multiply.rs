@@ -1,8 +1,6 @@
 //! Divides products into tiles and distributes them over threads.
 
 use super::amx::{self, by_machine};
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::isa::Isa;
 use super::matrix::{CHAIN, PackedLine, ROWS, blocks};
 use super::pack::{Packed, PackedLayout, Storage};
@@ -10,6 +8,8 @@ use super::panels::lines_of_pair;
 use super::rows::{Rows, Tile, Values};
 use super::scalar;
 use super::target::Target;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 use crate::activation;
 use crate::activation::Activation;
 use crate::shared_mut::SharedMut;
@@ -202,6 +202,9 @@ impl Packed {
             // SAFETY: guaranteed by the caller; packing refuses instructions that are not available.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { avx512::fill(target, tile) },
+            // SAFETY: as above; only weights in blocks, which become f32, run on AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { avx2::fill(target, tile) },
             // SAFETY: guaranteed by the caller.
             _ => unsafe { scalar::fill(target, tile) },
         }

@@ -91,7 +91,7 @@ impl Packed {
 
     /// Keeps weights `[n, k]` in blocks: the bytes of each of the n rows, in the order of the outputs. Products are those of
     /// f32, bit for bit those of weights that were converted to f32 before they were packed; they run on `isa`, of
-    /// [`Isa::of_blocks`].
+    /// [`Isa::best_for_blocks`].
     ///
     /// # Errors
     /// [`BlockError`] if k is not a whole number of blocks, a row has another length than k requires, or a scale is not
@@ -100,7 +100,7 @@ impl Packed {
     /// # Panics
     /// If the machine lacks the instructions, or they are those of tiles: errors of the caller, never of a request.
     pub fn of_blocks(rows: &[&[u8]], k: usize, format: BlockFormat, isa: Isa) -> Result<Self, BlockError> {
-        assert!(isa.runs(Products::F32) && !isa.is_tiled(), "packed: {isa:?} does not multiply blocks");
+        assert!(isa.runs_blocks(), "packed: {isa:?} does not multiply blocks");
         let weights = Storage::Blocks(Blocks::new(rows, k, format)?);
         let (layout, element, products) = (PackedLayout::Vectors, Element::F32, Products::F32);
         Ok(Self { weights, layout, element, products, isa, n: rows.len(), k })

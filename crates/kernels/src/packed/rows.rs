@@ -91,3 +91,29 @@ pub(super) struct Tile<'a> {
     pub element: Element,
     pub columns: usize,
 }
+
+/// Adjacent columns of R rows.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Strip<'a, const R: usize, T> {
+    /// Starts with the first element of the first row.
+    values: &'a [T],
+    stride: usize,
+    pub steps: usize,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<'a, const R: usize, T: Copy> Strip<'a, R, T> {
+    pub fn new(values: &'a [T], row: usize, stride: usize, columns: Range<usize>) -> Self {
+        let first = row * stride + columns.start;
+        let values = &values[first..first + (R - 1) * stride + columns.len()];
+        Self { values, stride, steps: columns.len() }
+    }
+
+    /// # Safety
+    /// r is less than R, and q less than the number of steps.
+    #[inline(always)]
+    pub unsafe fn get(&self, r: usize, q: usize) -> T {
+        // SAFETY: guaranteed by the caller and by `new`.
+        unsafe { *self.values.get_unchecked(r * self.stride + q) }
+    }
+}

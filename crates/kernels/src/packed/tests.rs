@@ -34,7 +34,7 @@ pub(super) fn same(a: &[f32], b: &[f32]) -> bool {
 }
 
 /// The definition in vectors, and the fastest instructions of this machine that have its bits.
-pub(super) fn vectors(products: Products) -> Vec<Isa> {
+fn vectors(products: Products) -> Vec<Isa> {
     Isa::groups(products).remove(0)
 }
 

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::activation::Activation;
-use crate::packed::tests::{defined, noise, same, vectors};
+use crate::packed::tests::{defined, noise, same};
 use crate::packed::{Isa, Matrix, Packed, Products};
-use crate::simd::at_each_level;
+use crate::simd::{Level, at_each_level};
 use strum::VariantArray;
 
 /// The bytes of the blocks and of the weights.
@@ -38,6 +38,15 @@ fn random_blocks(format: BlockFormat, [n, k]: [usize; 2], seed: u64) -> Vec<u8> 
         }
     }
     bytes
+}
+
+/// The instructions of this machine, slowest first.
+fn isas() -> impl Iterator<Item = Isa> {
+    Isa::VARIANTS.iter().copied().filter(|isa| isa.runs_blocks())
+}
+
+fn fastest() -> Isa {
+    Isa::best_for_blocks(Level::Amx).unwrap_or(Isa::Scalar)
 }
 
 fn rows(bytes: &[u8], n: usize) -> Vec<&[u8]> {
@@ -78,10 +87,10 @@ fn products_have_the_bits_of_those_of_weights_in_f32_at_every_level() {
     each_format(|format| {
         for [n, k] in shapes(format) {
             let bytes = random_blocks(format, [n, k], 1);
-            for isa in vectors(Products::F32) {
+            for isa in isas() {
                 let packed = Packed::of_blocks(&rows(&bytes, n), k, format, isa).unwrap();
                 let w = weights(&packed);
-                let plain = Packed::new(Matrix::F32(&w), [n, k], Products::F32, isa);
+                let plain = Packed::new(Matrix::F32(&w), [n, k], Products::F32, Isa::Scalar);
                 for m in [1, 2, 7, 8, 9, 65] {
                     let (x, start, bias) = (noise(m * k, 2), noise(m * n, 3), noise(n, 4));
                     let products = |packed: &Packed| {
@@ -107,7 +116,7 @@ fn a_row_has_the_same_bits_among_any_number_of_rows_and_threads() {
     each_format(|format| {
         let [n, k] = [100, 1024 + format.weights()];
         let (bytes, x) = (random_blocks(format, [n, k], 5), noise(ROWS * k, 6));
-        let packed = Packed::of_blocks(&rows(&bytes, n), k, format, *vectors(Products::F32).last().unwrap()).unwrap();
+        let packed = Packed::of_blocks(&rows(&bytes, n), k, format, fastest()).unwrap();
         let all = packed.multiply(&x, None, None);
         for threads in [1, 2, 7] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -125,7 +134,7 @@ fn some_panels_give_what_all_of_them_give_there() {
     each_format(|format| {
         let [n, k] = [200, 512 + format.weights()];
         let (bytes, x, bias) = (random_blocks(format, [n, k], 7), noise(m * k, 8), noise(n, 9));
-        let packed = Packed::of_blocks(&rows(&bytes, n), k, format, *vectors(Products::F32).last().unwrap()).unwrap();
+        let packed = Packed::of_blocks(&rows(&bytes, n), k, format, fastest()).unwrap();
         let (all, step, mut some) = (packed.multiply(&x, Some(&bias), None), packed.rows_in_cache(), Vec::new());
         for (first, panels) in (0..m).step_by(step).flat_map(|first| [0..1, 1..3, 3..5, 0..5].map(|p| (first, p))) {
             let columns = packed.columns(panels.clone());
@@ -150,7 +159,7 @@ fn products_are_within_the_bound_of_sums_in_f32() {
     each_format(|format| {
         for [n, k] in shapes(format) {
             let (m, bytes) = (5, random_blocks(format, [n, k], 10));
-            for isa in vectors(Products::F32) {
+            for isa in isas() {
                 let packed = Packed::of_blocks(&rows(&bytes, n), k, format, isa).unwrap();
                 let (x, w) = (noise(m * k, 11), weights(&packed));
                 let out = packed.multiply(&x, None, None);
@@ -227,4 +236,13 @@ fn no_rows_and_no_columns_are_a_matrix_too() {
         let narrow = Packed::of_blocks(&[&[], &[]], 0, format, Isa::Scalar).unwrap();
         assert!(narrow.multiply(&[], None, None).is_empty());
     });
+}
+
+#[test]
+fn the_fastest_instructions_of_each_level_multiply_blocks() {
+    assert_eq!(Isa::best_for_blocks(Level::Scalar), None);
+    for (level, isa) in [(Level::Avx2, Isa::Avx2), (Level::Avx512, Isa::Avx512), (Level::Amx, Isa::Avx512)] {
+        assert!(!isa.runs_blocks() || Isa::best_for_blocks(level) == Some(isa), "{level:?}");
+    }
+    assert_eq!(isas().last(), Some(fastest()));
 }
