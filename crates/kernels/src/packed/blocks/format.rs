@@ -1,0 +1,159 @@
+//! The formats of blocks, and how each becomes f32: loops over the columns of a panel, which the compiler vectorises.
+
+use crate::packed::panels::COLUMNS;
+use strum::{IntoStaticStr, VariantArray};
+
+/// Formats of blocks of weights, as GGML defines them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+pub enum BlockFormat {
+    /// 32 weights in 34 bytes: `d q` of a scale d in f16 and q in i8.
+    #[strum(serialize = "Q8_0")]
+    Q8_0,
+    /// 256 weights in 144 bytes: `d s q - dmin m` of d and dmin in f16, and for every 32 weights s and m of 6 bits, and q
+    /// of 4 bits.
+    #[strum(serialize = "Q4_K")]
+    Q4K,
+}
+
+/// One byte of the blocks of the columns of a panel.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+pub(in crate::packed) struct ByteLine(pub [u8; COLUMNS]);
+
+/// Numbers of the columns of a panel: their weights at a step of k, or their scales.
+pub(in crate::packed) type Numbers = [f32; COLUMNS];
+
+impl BlockFormat {
+    /// The name in GGML.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Weights of a block.
+    pub const fn weights(self) -> usize {
+        match self {
+            Self::Q8_0 => 32,
+            Self::Q4K => 256,
+        }
+    }
+
+    /// Bytes of a block.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Q8_0 => 2 + 32,
+            Self::Q4K => 2 + 2 + 12 + 128,
+        }
+    }
+
+    /// Bytes of weights `[n, k]` once packed; with the largest number if they are more.
+    pub fn packed_bytes(self, [n, k]: [usize; 2]) -> usize {
+        let blocks = n.div_ceil(COLUMNS).saturating_mul(k.div_ceil(self.weights()));
+        blocks.saturating_mul(self.bytes()).saturating_mul(size_of::<ByteLine>())
+    }
+
+    /// Where the scales in f16 begin in a block.
+    pub(super) const fn scales(self) -> &'static [usize] {
+        match self {
+            Self::Q8_0 => &[0],
+            Self::Q4K => &[0, 2],
+        }
+    }
+
+    /// Writes the weights of the blocks of a panel, step by step.
+    #[inline(always)]
+    pub(super) fn dequantise(self, blocks: &[ByteLine], steps: &mut [Numbers]) {
+        for block in 0..(blocks.len() / self.bytes()).min(steps.len() / self.weights()) {
+            let lines = &blocks[block * self.bytes()..(block + 1) * self.bytes()];
+            let steps = &mut steps[block * self.weights()..(block + 1) * self.weights()];
+            match self {
+                Self::Q8_0 => dequantise_q8(lines, steps),
+                Self::Q4K => dequantise_q4k(lines, steps),
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn dequantise_q8(block: &[ByteLine], steps: &mut [Numbers]) {
+    let scale = halves(&block[0], &block[1]);
+    for step in 0..32 {
+        let (quants, weights) = (&block[2 + step].0, &mut steps[step]);
+        for column in 0..COLUMNS {
+            weights[column] = f32::from(quants[column] as i8) * scale[column];
+        }
+    }
+}
+
+#[inline(always)]
+fn dequantise_q4k(block: &[ByteLine], steps: &mut [Numbers]) {
+    let (d, d_min) = (halves(&block[0], &block[1]), halves(&block[2], &block[3]));
+    for part in 0..8 {
+        let [scale, min] = six_bits(&block[4..16], part);
+        let scale = each_column(|column| d[column] * f32::from(scale[column]));
+        let min = each_column(|column| d_min[column] * f32::from(min[column]));
+        // Two parts share 32 bytes, the first in their lower halves.
+        let (first, shift) = (16 + part / 2 * 32, part % 2 * 4);
+        for step in 0..32 {
+            let (quants, weights) = (&block[first + step].0, &mut steps[32 * part + step]);
+            for column in 0..COLUMNS {
+                weights[column] = scale[column] * f32::from(quants[column] >> shift & 15) - min[column];
+            }
+        }
+    }
+}
+
+/// The scale and the minimum of one of eight parts. Those of the first four are the lower 6 bits of the first eight bytes;
+/// those of the others have their lower 4 bits in the last four bytes, and the upper 2 in the first eight.
+#[inline(always)]
+fn six_bits(lines: &[ByteLine], part: usize) -> [[u8; COLUMNS]; 2] {
+    if part < 4 {
+        let (scale, min) = (&lines[part].0, &lines[part + 4].0);
+        return [each_column(|column| scale[column] & 63), each_column(|column| min[column] & 63)];
+    }
+    let (low, scale, min) = (&lines[part + 4].0, &lines[part - 4].0, &lines[part].0);
+    [
+        each_column(|column| low[column] & 15 | scale[column] >> 6 << 4),
+        each_column(|column| low[column] >> 4 | min[column] >> 6 << 4),
+    ]
+}
+
+/// f16 of their lower and upper bytes.
+#[inline(always)]
+fn halves(low: &ByteLine, high: &ByteLine) -> Numbers {
+    each_column(|column| widened(u32::from(low.0[column]) | u32::from(high.0[column]) << 8))
+}
+
+/// `std::array::from_fn`, always inlined.
+#[inline(always)]
+fn each_column<T: Copy + Default>(value: impl Fn(usize) -> T) -> [T; COLUMNS] {
+    let mut columns = [T::default(); COLUMNS];
+    for (column, place) in columns.iter_mut().enumerate() {
+        *place = value(column);
+    }
+    columns
+}
+
+/// The number of a finite f16, like `half` but in a form that the compiler vectorises.
+#[inline(always)]
+fn widened(bits: u32) -> f32 {
+    const SUBNORMAL: f32 = 1.0 / (1 << 24) as f32;
+    let (sign, magnitude) = ((bits & 0x8000) << 16, bits & 0x7fff);
+    let normal = f32::from_bits((magnitude << 13) + (112 << 23));
+    let value = if magnitude < 0x400 { magnitude as f32 * SUBNORMAL } else { normal };
+    f32::from_bits(value.to_bits() | sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::f16;
+
+    #[test]
+    fn every_finite_f16_is_widened_as_half_does() {
+        for bits in 0..=u16::MAX {
+            let half = f16::from_bits(bits);
+            let same = widened(bits.into()).to_bits() == half.to_f32().to_bits();
+            assert!(same || !half.is_finite(), "{half}");
+        }
+    }
+}
