@@ -6,6 +6,7 @@ use super::gguf::TensorType;
 use super::storage::Storage;
 use super::weights::{Stored, Weights};
 use candle_core::{DType, Device, Tensor};
+use kernels::packed::{Isa, Packed};
 use rayon::prelude::*;
 use safetensors::Dtype;
 use std::collections::BTreeSet;
@@ -81,6 +82,26 @@ impl<'a> Assembly<'a> {
         names.iter().for_each(|name| self.weights.release(name));
         self.used.extend(names);
         Ok(Some(tensor))
+    }
+
+    /// A matrix in the blocks that all of its parts are stored in, in canonical order; `None` if they are stored in any other way,
+    /// or in blocks of several types.
+    pub fn as_blocks(&mut self, canonical: &str, shape: [usize; 2], isa: Isa) -> Result<Option<Packed>, ModelError> {
+        let changed = self.storage.is_transposed(canonical) || self.storage.offset(canonical) != 0.0;
+        let candidates = self.storage.candidates(canonical);
+        let format = candidates.iter().find_map(|names| self.weights.block_format(names));
+        let Some(format) = format.filter(|_| !changed) else { return Ok(None) };
+        let (names, parts) = self.parts(canonical, &shape)?;
+        let row_bytes = shape[1] / format.weights() * format.bytes();
+        let stored: Vec<&[u8]> = parts.iter().flat_map(|part| part.bytes().chunks_exact(row_bytes.max(1))).collect();
+        let order = self.arch.and_then(|arch| self.storage.row_order(arch, canonical));
+        let rows = order.map_or_else(|| stored.clone(), |order| order.iter().map(|&row| stored[row]).collect());
+        let packed = Packed::of_blocks(&rows, shape[1], format, isa);
+        let packed =
+            packed.map_err(|fault| ModelError::Tensor { name: names.join(" + "), reason: fault.to_string() })?;
+        names.iter().for_each(|name| self.weights.release(name));
+        self.used.extend(names);
+        Ok(Some(packed))
     }
 
     /// The half type that every part of a canonical tensor is stored in, if all have the same one.

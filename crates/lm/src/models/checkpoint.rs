@@ -15,12 +15,12 @@ use super::lora::Adapter;
 use super::mamba::Mamba;
 use super::masked::Encoder;
 use super::model::{CausalLm, LoadedModel};
-use super::ops::{Form, Multiply, TensorSource};
+use super::ops::{Form, Multiply, ProvideTensors, TensorSource};
 use super::rotary::RotaryScaling;
 use super::storage::Storage;
 use super::weights::Weights;
 use candle_core::{DType, Device, Tensor};
-use kernels::packed::Products;
+use kernels::packed::{Packed, Products};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -203,29 +203,10 @@ impl Checkpoint {
         device: &Device,
         build: impl FnOnce(TensorSource<'_>) -> Result<M, ModelError>,
     ) -> Result<M, ModelError> {
-        let mut assembly = Assembly::new(&self.weights, storage, arch);
-        let mut source = |canonical: &str, shape: &[usize]| {
-            let dtype = match form {
-                // Norms are computed in f32 in any case, and are too small to matter.
-                Form::Plain | Form::Gpu(_) if canonical.contains("norm") => DType::F32,
-                // As kernels read them, whatever the type of what they are added to.
-                Form::Gpu(_) if canonical.ends_with(".bias") => DType::F32,
-                Form::Plain | Form::Gpu(_) => dtype,
-                Form::Fused(Multiply::Packed(products, _)) if Storage::is_matrix(canonical, shape) => match products {
-                    // In the type they are stored in, which takes no more memory and rounds nothing.
-                    Products::F32 => assembly.half_type(canonical).unwrap_or(DType::F32),
-                    Products::Bf16 => DType::BF16,
-                },
-                Form::Fused(_) => DType::F32,
-            };
-            let tensor = match assembly.as_stored(canonical, shape, dtype)? {
-                Some(tensor) => tensor,
-                None => Tensor::from_vec(assembly.values(canonical, shape)?, shape, &Device::Cpu)?,
-            };
-            Ok(tensor.to_dtype(dtype)?.to_device(device)?)
-        };
+        let assembly = Assembly::new(&self.weights, storage, arch);
+        let mut source = AssembledTensors { assembly, form, dtype, device };
         let model = build(&mut source)?;
-        self.refuse_unused(assembly.used())?;
+        self.refuse_unused(source.assembly.used())?;
         Ok(model)
     }
 
@@ -236,6 +217,48 @@ impl Checkpoint {
         let Some(first) = unused.next() else { return Ok(()) };
         let reason = format!("not part of the model that config.json describes ({} such tensors)", 1 + unused.count());
         Err(ModelError::Tensor { name: first.to_owned(), reason })
+    }
+}
+
+/// The tensors on disk, in the types that a form computes with.
+struct AssembledTensors<'a> {
+    assembly: Assembly<'a>,
+    form: Form,
+    dtype: DType,
+    device: &'a Device,
+}
+
+impl AssembledTensors<'_> {
+    /// The type of a tensor in memory.
+    fn dtype(&self, canonical: &str, shape: &[usize]) -> DType {
+        match self.form {
+            // Norms are computed in f32 in any case, and are too small to matter.
+            Form::Plain | Form::Gpu(_) if canonical.contains("norm") => DType::F32,
+            // As kernels read them, whatever the type of what they are added to.
+            Form::Gpu(_) if canonical.ends_with(".bias") => DType::F32,
+            Form::Plain | Form::Gpu(_) => self.dtype,
+            Form::Fused(Multiply::Packed(products, _)) if Storage::is_matrix(canonical, shape) => match products {
+                // In the type they are stored in, which takes no more memory and rounds nothing.
+                Products::F32 => self.assembly.half_type(canonical).unwrap_or(DType::F32),
+                Products::Bf16 => DType::BF16,
+            },
+            Form::Fused(_) => DType::F32,
+        }
+    }
+}
+
+impl ProvideTensors for AssembledTensors<'_> {
+    fn tensor(&mut self, canonical: &str, shape: &[usize]) -> Result<Tensor, ModelError> {
+        let dtype = self.dtype(canonical, shape);
+        let tensor = match self.assembly.as_stored(canonical, shape, dtype)? {
+            Some(tensor) => tensor,
+            None => Tensor::from_vec(self.assembly.values(canonical, shape)?, shape, &Device::Cpu)?,
+        };
+        Ok(tensor.to_dtype(dtype)?.to_device(self.device)?)
+    }
+
+    fn blocks(&mut self, canonical: &str, shape: [usize; 2]) -> Result<Option<Packed>, ModelError> {
+        self.form.isa_for_blocks().map_or(Ok(None), |isa| self.assembly.as_blocks(canonical, shape, isa))
     }
 }
 

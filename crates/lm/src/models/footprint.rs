@@ -76,12 +76,17 @@ pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DTy
         }
         Form::Fused(Multiply::Gemm) | Form::Gpu(_) | Form::Plain => None,
     };
-    let bytes = |name: &str| match (packed, matrix(name)) {
+    let in_blocks = |name: &str| {
+        form.isa_for_blocks()?;
+        Some(weights.block_format(&network.parts_with(name))?.packed_bytes(matrix(name)?))
+    };
+    let otherwise = |name: &str| match (packed, matrix(name)) {
         (Some(form), Some(shape)) if network.is_embedding(name) => form.embedding_bytes(shape, network.has_tied_head()),
         // Some families store `[in, out]`.
         (Some(form), Some([n, k])) => form.bytes([n, k]).max(form.bytes([k, n])),
         _ => weights.shape(name).map_or(0, |shape| shape.iter().product::<usize>().saturating_mul(plain)),
     };
+    let bytes = |name: &str| in_blocks(name).unwrap_or_else(|| otherwise(name));
     used().map(|name| bytes(name) as u64).fold(0, u64::saturating_add)
 }
 

@@ -6,6 +6,7 @@ use super::files::{FileBytes, ModelFiles};
 use super::gguf::{GgufFile, ROPE_DIVISORS, TensorType};
 use super::torch_bin::{self, StoredTensor};
 use half::{bf16, f16};
+use kernels::packed::BlockFormat;
 use rayon::prelude::*;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
@@ -141,6 +142,16 @@ impl Weights {
     /// The type of a tensor by its name on disk.
     pub fn kind(&self, name: &str) -> Option<TensorType> {
         self.tensors.get(name).map(|(_, tensor)| tensor.kind)
+    }
+
+    /// The format of the blocks of these tensors, if all are stored in the same one and the kernels multiply by it.
+    pub fn block_format(&self, names: &[String]) -> Option<BlockFormat> {
+        let mut kinds = names.iter().map(|name| self.kind(name));
+        let first = kinds.next()??;
+        match first {
+            TensorType::Blocks(blocks) if kinds.all(|kind| kind == Some(first)) => blocks.format(),
+            _ => None,
+        }
     }
 
     /// The names of all tensors, in order.

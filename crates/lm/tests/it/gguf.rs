@@ -3,18 +3,19 @@
 
 use crate::common::goldens::{directory, numbers};
 use candle_core::{DType, Device};
-use lm::models::CausalLm;
+use kernels::packed::{Isa, Products};
 use lm::models::checkpoint::Checkpoint;
 use lm::models::files::{GgufFiles, ModelFiles};
 use lm::models::gguf::BlockType;
+use lm::models::ops::{Form, Multiply};
 use lm::tokenizer::{self, Tokenizer, TokenizerError};
 use safetensors::SafeTensors;
 use serde_json::Value;
 use std::path::PathBuf;
 use strum::VariantArray;
 
-/// f32 itself strays this far from f64 in models of this size, and our sums have another order than the reference's.
-const TOLERANCE: f64 = 2e-5;
+/// Logits of the reference are in f32, whose sums in another order differ by up to 1.6e-5 here, most in Gemma.
+const TOLERANCE: f64 = 5e-5;
 
 fn fixtures() -> PathBuf {
     directory("").parent().unwrap().join("gguf")
@@ -29,8 +30,10 @@ fn open(name: &str) -> Checkpoint {
     Checkpoint::open(&files(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-fn load(name: &str) -> Box<dyn CausalLm> {
-    open(name).load(DType::F32, &Device::Cpu).unwrap().causal().unwrap()
+/// Every form that this machine has: those of the CPU keep blocks of some types, and the plain one none.
+fn forms() -> Vec<Form> {
+    let packed = Isa::available(Products::F32).into_iter().map(|isa| Form::Fused(Multiply::Packed(Products::F32, isa)));
+    packed.chain([Form::Fused(Multiply::Gemm), Form::Plain]).collect()
 }
 
 fn expected() -> Value {
@@ -45,19 +48,61 @@ fn own_tokenizer(name: &str) -> Tokenizer {
 #[test]
 fn log_probabilities_are_those_of_transformers_on_the_dequantised_weights() {
     for (name, model) in expected()["models"].as_object().unwrap() {
-        let (loaded, mut worst) = (load(name), 0f64);
-        for text in model["texts"].as_array().unwrap() {
-            let ids: Vec<u32> = serde_json::from_value(text["ids"].clone()).unwrap();
-            let stats = loaded.token_stats(&[&ids]).unwrap().remove(0);
-            let want = numbers(&text["logp"]);
-            assert_eq!(stats.len(), want.len(), "{name}");
-            for (got, want) in stats.iter().zip(want) {
-                worst = worst.max((got.lp - want).abs());
+        let (checkpoint, mut worst) = (open(name), 0f64);
+        for form in forms() {
+            let loaded = checkpoint.load_in(form, DType::F32, &Device::Cpu).unwrap().causal().unwrap();
+            for text in model["texts"].as_array().unwrap() {
+                let ids: Vec<u32> = serde_json::from_value(text["ids"].clone()).unwrap();
+                let stats = loaded.token_stats(&[&ids]).unwrap().remove(0);
+                let want = numbers(&text["logp"]);
+                assert_eq!(stats.len(), want.len(), "{name}");
+                let errors = stats.iter().zip(want).map(|(got, want)| (got.lp - want).abs());
+                worst = errors.fold(worst, f64::max);
             }
+            assert!(worst <= TOLERANCE, "{name}: off by {worst:e} in {form:?}");
         }
         println!("{name}: {worst:.1e}");
-        assert!(worst <= TOLERANCE, "{name}: off by {worst:e}");
     }
+}
+
+/// Weights that the kernels multiply in blocks take about as much memory as in the file.
+#[test]
+fn weights_that_stay_in_blocks_are_counted_as_such() {
+    let form = Form::Fused(Multiply::Packed(Products::F32, Isa::Scalar));
+    for name in ["qwen2", "gptneox", "gemma2"] {
+        let checkpoint = open(name);
+        let elements = |name| checkpoint.weights.shape(name).unwrap().iter().product::<usize>();
+        let elements: usize = checkpoint.weights.names().map(elements).sum();
+        let [blocks, plain] = [form, Form::Plain].map(|form| checkpoint.weight_bytes(form, DType::F32));
+        assert_eq!(plain, 4 * elements as u64, "{name}");
+        let per_element = blocks as f64 / elements as f64;
+        // Panels of 48 columns are padded, which counts in models as small as these, and norms are in f32.
+        assert!((1.06..1.8).contains(&per_element), "{name}: {per_element}");
+    }
+}
+
+#[test]
+fn a_digest_is_that_of_the_file() {
+    let digest = open("gpt2").digest().unwrap();
+    assert_eq!(digest, lm::models::files::digest(&std::fs::read(fixtures().join("gpt2.gguf")).unwrap()));
+}
+
+/// The tokenizer of another directory takes the place of that in the file.
+#[test]
+fn a_tokenizer_may_come_from_elsewhere() {
+    let other = ModelFiles::Directory(directory("qwen2"));
+    let ModelFiles::Gguf(mut gguf) = files("gpt2") else { panic!("a GGUF file") };
+    gguf.tokenizer = Some(other.clone());
+    let files = ModelFiles::Gguf(gguf);
+    let json = |files: &ModelFiles| files.open("tokenizer.json").unwrap().to_vec();
+    assert_eq!(json(&files), json(&other));
+    assert!(files.stamp().is_ok() && Checkpoint::open(&files).is_ok());
+}
+
+#[test]
+fn adapters_and_tuning_are_refused() {
+    let said = open("llama").differentiable(&Device::Cpu).err().unwrap().to_string();
+    assert!(said.contains("models in GGUF take no adapters"), "{said}");
 }
 
 #[test]

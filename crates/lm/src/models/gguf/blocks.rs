@@ -4,6 +4,7 @@
 //! sub-scale, times the stored integer, then plus or minus the offset), so it has the same bits.
 
 use half::f16;
+use kernels::packed::BlockFormat;
 use rayon::prelude::*;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
@@ -48,6 +49,11 @@ pub enum BlockType {
 impl BlockType {
     pub fn name(self) -> &'static str {
         self.into()
+    }
+
+    /// The format of these blocks in the kernels; `None` if they multiply by no weights of this type.
+    pub fn format(self) -> Option<BlockFormat> {
+        BlockFormat::VARIANTS.iter().copied().find(|format| format.name() == self.name())
     }
 
     /// Elements of a block.

@@ -16,6 +16,7 @@ mod file_type;
 mod metadata;
 mod tokenizer;
 mod tokenizer_rules;
+mod vocabulary;
 
 #[cfg(test)]
 mod tests;

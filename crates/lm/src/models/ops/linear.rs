@@ -32,8 +32,8 @@ impl Linear {
         form: Form,
         source: TensorSource<'_>,
     ) -> std::result::Result<Self, ModelError> {
-        let weight = Weight::new(source(&format!("{name}.weight"), &shape)?, form)?;
-        let bias = has_bias.then(|| source(&format!("{name}.bias"), &shape[..1])).transpose()?;
+        let weight = Weight::load(&format!("{name}.weight"), shape, form, source)?;
+        let bias = has_bias.then(|| source.tensor(&format!("{name}.bias"), &shape[..1])).transpose()?;
         Ok(Self { weight, bias })
     }
 
