@@ -13,6 +13,12 @@ pub enum BlockFormat {
     /// of 4 bits.
     #[strum(serialize = "Q4_K")]
     Q4K,
+    /// 256 weights in 176 bytes: as Q4_K, with q of 5 bits.
+    #[strum(serialize = "Q5_K")]
+    Q5K,
+    /// 256 weights in 210 bytes: `d s (q - 32)` of d in f16, and for every 16 weights s in i8, and q of 6 bits.
+    #[strum(serialize = "Q6_K")]
+    Q6K,
 }
 
 /// One byte of the blocks of the columns of a panel.
@@ -33,7 +39,7 @@ impl BlockFormat {
     pub const fn weights(self) -> usize {
         match self {
             Self::Q8_0 => 32,
-            Self::Q4K => 256,
+            Self::Q4K | Self::Q5K | Self::Q6K => 256,
         }
     }
 
@@ -42,6 +48,8 @@ impl BlockFormat {
         match self {
             Self::Q8_0 => 2 + 32,
             Self::Q4K => 2 + 2 + 12 + 128,
+            Self::Q5K => 2 + 2 + 12 + 32 + 128,
+            Self::Q6K => 128 + 64 + 16 + 2,
         }
     }
 
@@ -55,7 +63,8 @@ impl BlockFormat {
     pub(super) const fn scales(self) -> &'static [usize] {
         match self {
             Self::Q8_0 => &[0],
-            Self::Q4K => &[0, 2],
+            Self::Q4K | Self::Q5K => &[0, 2],
+            Self::Q6K => &[208],
         }
     }
 
@@ -67,7 +76,9 @@ impl BlockFormat {
             let steps = &mut steps[block * self.weights()..(block + 1) * self.weights()];
             match self {
                 Self::Q8_0 => dequantise_q8(lines, steps),
-                Self::Q4K => dequantise_q4k(lines, steps),
+                Self::Q4K => dequantise_with_minima(lines, steps, None, &lines[16..144]),
+                Self::Q5K => dequantise_with_minima(lines, steps, Some(&lines[16..48]), &lines[48..176]),
+                Self::Q6K => dequantise_q6(lines, steps),
             }
         }
     }
@@ -84,19 +95,47 @@ fn dequantise_q8(block: &[ByteLine], steps: &mut [Numbers]) {
     }
 }
 
+/// Q4_K, and Q5_K with fifth bits.
 #[inline(always)]
-fn dequantise_q4k(block: &[ByteLine], steps: &mut [Numbers]) {
+fn dequantise_with_minima(block: &[ByteLine], steps: &mut [Numbers], fifth: Option<&[ByteLine]>, quants: &[ByteLine]) {
     let (d, d_min) = (halves(&block[0], &block[1]), halves(&block[2], &block[3]));
     for part in 0..8 {
         let [scale, min] = six_bits(&block[4..16], part);
         let scale = each_column(|column| d[column] * f32::from(scale[column]));
         let min = each_column(|column| d_min[column] * f32::from(min[column]));
-        // Two parts share 32 bytes, the first in their lower halves.
-        let (first, shift) = (16 + part / 2 * 32, part % 2 * 4);
+        // Two parts share 32 bytes, the first in their lower halves; all of them share those of fifth bits.
+        let (first, shift) = (part / 2 * 32, part % 2 * 4);
         for step in 0..32 {
-            let (quants, weights) = (&block[first + step].0, &mut steps[32 * part + step]);
+            let (quants, weights) = (&quants[first + step].0, &mut steps[32 * part + step]);
+            let mut write = |upper: [u8; COLUMNS]| {
+                for column in 0..COLUMNS {
+                    let quant = quants[column] >> shift & 15 | upper[column];
+                    weights[column] = scale[column] * f32::from(quant) - min[column];
+                }
+            };
+            match fifth {
+                Some(fifth) => write(each_column(|column| (fifth[step].0[column] >> part & 1) << 4)),
+                None => write([0; COLUMNS]),
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn dequantise_q6(block: &[ByteLine], steps: &mut [Numbers]) {
+    let d = halves(&block[208], &block[209]);
+    for part in 0..16 {
+        let scale = &block[192 + part].0;
+        let scale = each_column(|column| d[column] * f32::from(scale[column] as i8));
+        // The lower 4 bits of 128 weights share 64 bytes, and the upper 2 bits 32.
+        let (half, low_shift, high_shift) = (part / 8, part / 4 % 2 * 4, part / 2 % 4 * 2);
+        for step in 0..16 {
+            let index = 16 * part + step;
+            let (low, high) = (&block[64 * half + index % 64].0, &block[128 + 32 * half + index % 32].0);
+            let weights = &mut steps[index];
             for column in 0..COLUMNS {
-                weights[column] = scale[column] * f32::from(quants[column] >> shift & 15) - min[column];
+                let quant = (low[column] >> low_shift & 15 | (high[column] >> high_shift & 3) << 4) as i8 - 32;
+                weights[column] = scale[column] * f32::from(quant);
             }
         }
     }

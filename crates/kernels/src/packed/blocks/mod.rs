@@ -4,8 +4,8 @@
 //! columns. So the memory is that of the blocks, and a loop over a line gives the weights of a step of k in the order in which
 //! [`panels`](super::panels) has them, without a transposition.
 //!
-//! A weight is the f32 that the reference implementation (`gguf.quants.dequantize`) gives, bit for bit: its products are
-//! exact, since scales have 11 bits, sub-scales 8 and quants 8 at most, and its one sum is rounded once.
+//! A weight is the f32 that the reference implementation (`gguf.quants.dequantize`) gives, bit for bit: its products of scales
+//! and quants have at most 23 bits, so that they are exact, and a difference is rounded once.
 
 mod format;
 #[cfg(test)]
