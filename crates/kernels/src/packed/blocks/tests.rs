@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::activation::Activation;
+use crate::packed::matrix::CHAIN;
 use crate::packed::tests::{defined, noise, same};
 use crate::packed::{Isa, Matrix, Packed, Products};
 use crate::simd::{Level, at_each_level};
