@@ -17,7 +17,7 @@ pub enum Products {
 /// The instruction set that a product runs on, slowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum Isa {
-    /// No special instructions: the reference definition of AVX-512, too slow for anything but tests.
+    /// No special instructions: the reference definition of AVX2 and AVX-512, too slow for anything but tests.
     Scalar,
     /// No special instructions: the reference definition of AMX, too slow for anything but tests, and compiled for them only.
     AmxEmulated,

@@ -4,8 +4,8 @@
 //! columns. So the memory is that of the blocks, and a loop over a line gives the weights of a step of k in the order in which
 //! [`panels`](super::panels) has them, without a transposition.
 //!
-//! A weight is the f32 that the reference implementation (`gguf.quants.dequantize`) gives, bit for bit: its products are
-//! exact, since scales have 11 bits, sub-scales 8 and quants 8 at most, and its one sum is rounded once.
+//! A weight is the f32 that the reference implementation (`gguf.quants.dequantize`) gives, bit for bit: its products of scales
+//! and quants have at most 23 bits, so that they are exact, and a difference is rounded once.
 
 mod format;
 #[cfg(test)]
@@ -13,10 +13,9 @@ mod tests;
 
 pub use format::BlockFormat;
 
-use super::matrix::{CHAIN, LANES, PackedLine, blocks};
+use super::matrix::{LANES, PackedLine};
 use super::panels::{COLUMNS, VECTORS, f32_steps};
 use crate::simd::vectorised;
-use format::ByteLine;
 use half::f16;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -35,7 +34,7 @@ pub enum BlockError {
 /// Weights `[n, k]` in blocks: for every panel, the blocks of its columns along k. Columns that are missing in the last panel
 /// have blocks of zeros.
 pub(super) struct Blocks {
-    lines: Vec<ByteLine>,
+    lines: Vec<[u8; COLUMNS]>,
     format: BlockFormat,
     k: usize,
 }
@@ -44,10 +43,10 @@ impl Blocks {
     pub fn new(rows: &[&[u8]], k: usize, format: BlockFormat) -> Result<Self, BlockError> {
         let length = row_bytes(format, k)?;
         rows.par_iter().enumerate().try_for_each(|(row, bytes)| check(format, row, bytes, length))?;
-        let mut lines = vec![ByteLine([0; COLUMNS]); rows.len().div_ceil(COLUMNS) * length];
+        let mut lines = vec![[0; COLUMNS]; rows.len().div_ceil(COLUMNS) * length];
         lines.par_chunks_mut(length.max(1)).zip(rows.par_chunks(COLUMNS)).for_each(|(lines, columns)| {
             for (column, bytes) in columns.iter().enumerate() {
-                lines.iter_mut().zip(*bytes).for_each(|(line, &byte)| line.0[column] = byte);
+                lines.iter_mut().zip(*bytes).for_each(|(line, &byte)| line[column] = byte);
             }
         });
         Ok(Self { lines, format, k })
@@ -64,15 +63,13 @@ impl Blocks {
     /// Copies the weights of one of the n into `out` `[k]`.
     pub fn copy_row(&self, out: &mut [f32], row: usize) {
         let (panel, column) = (row / COLUMNS, row % COLUMNS);
-        let mut lines = Vec::new();
-        for (chain, out) in blocks(self.k, CHAIN).zip(out.chunks_mut(CHAIN)) {
-            self.panel(&mut lines, panel, chain);
-            out.iter_mut().zip(f32_steps(&mut lines)).for_each(|(out, step)| *out = step[column]);
-        }
+        let bytes: Vec<[u8; 1]> = self.blocks(panel, 0..self.k).iter().map(|line| [line[column]]).collect();
+        let (format, bytes, steps) = (self.format, &bytes[..], out.as_chunks_mut().0);
+        vectorised!(format.dequantise(bytes, steps));
     }
 
     /// The blocks of a panel for some steps of k.
-    fn blocks(&self, panel: usize, steps: Range<usize>) -> &[ByteLine] {
+    fn blocks(&self, panel: usize, steps: Range<usize>) -> &[[u8; COLUMNS]] {
         let lines = |steps: usize| steps / self.format.weights() * self.format.bytes();
         let first = panel * lines(self.k);
         &self.lines[first + lines(steps.start)..first + lines(steps.end)]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::activation::Activation;
+use crate::packed::matrix::CHAIN;
 use crate::packed::tests::{defined, noise, same};
 use crate::packed::{Isa, Matrix, Packed, Products};
 use crate::simd::{Level, at_each_level};
@@ -20,6 +21,8 @@ fn reference(format: BlockFormat) -> (Vec<u8>, Vec<f32>) {
     let (blocks, weights) = match format {
         BlockFormat::Q8_0 => fixture!("Q8_0"),
         BlockFormat::Q4K => fixture!("Q4_K"),
+        BlockFormat::Q5K => fixture!("Q5_K"),
+        BlockFormat::Q6K => fixture!("Q6_K"),
     };
     (blocks.to_vec(), weights.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
 }
@@ -198,8 +201,9 @@ fn packed_bytes_is_the_size_of_packed_blocks() {
         assert_eq!(format.packed_bytes([usize::MAX; 2]), usize::MAX);
     });
     // No more than the blocks themselves where the panels are full.
-    assert_eq!(BlockFormat::Q4K.packed_bytes([48, 512]), 48 * 2 * 144);
-    assert_eq!(BlockFormat::Q8_0.packed_bytes([48, 512]), 48 * 16 * 34);
+    let sizes = [BlockFormat::Q8_0, BlockFormat::Q4K, BlockFormat::Q5K, BlockFormat::Q6K]
+        .map(|format| format.packed_bytes([48, 512]));
+    assert_eq!(sizes, [48 * 16 * 34, 48 * 2 * 144, 48 * 2 * 176, 48 * 2 * 210]);
 }
 
 #[test]
@@ -215,7 +219,9 @@ fn blocks_that_are_no_weights_are_refused_by_their_fault() {
         refused(&[&[0; 68], &[0; 67]], 64, BlockFormat::Q8_0),
         "row 1 has 67 bytes of Q8_0 blocks instead of 68"
     );
-    for (format, at) in [(BlockFormat::Q8_0, 0), (BlockFormat::Q4K, 0), (BlockFormat::Q4K, 2)] {
+    for (format, at) in
+        BlockFormat::VARIANTS.iter().flat_map(|&format| format.scales().iter().map(move |&at| (format, at)))
+    {
         for half in [f16::INFINITY, f16::NEG_INFINITY, f16::NAN] {
             let (good, mut bad) = (vec![0; 2 * format.bytes()], vec![0; 2 * format.bytes()]);
             bad[format.bytes() + at..][..2].copy_from_slice(&half.to_le_bytes());
