@@ -235,9 +235,10 @@ models = {
     "mixed": lambda: write("mixed", "llama", LlamaForCausalLM(LlamaConfig(
         vocab_size=520, head_dim=16, **SIZES | dict(hidden_size=256, intermediate_size=32, num_key_value_heads=1, num_hidden_layers=3,
                                                     tie_word_embeddings=True), **rope(10000.0))), "llama-gqa", SP,
+        # The embedding, then queries, keys, values and output of attention, gate, factor and output of the MLP of each layer.
         kinds=[Type.Q4_K, Type.Q5_K, Type.Q6_K, Type.Q2_K, Type.Q8_0, Type.Q3_K, Type.IQ4_XS, Type.Q4_0,
-               Type.BF16, Type.Q4_K, Type.F16, Type.Q5_0, Type.IQ4_XS, Type.Q6_K, Type.Q5_1,
-               Type.Q8_0, Type.IQ4_NL, Type.Q4_1, Type.IQ4_NL, Type.Q4_1, Type.Q5_K, Type.Q4_0],
+               Type.BF16, Type.IQ4_NL, Type.F16, Type.Q5_0, Type.IQ4_XS, Type.Q4_1, Type.Q5_1,
+               Type.Q4_K, Type.Q4_K, Type.Q6_K, Type.IQ4_NL, Type.Q5_K, Type.Q8_0, Type.Q4_1],
         extra={"key_length": 16, "value_length": 16}, file_type=gguf.LlamaFileType.MOSTLY_Q4_K_M),
 }
 expected = {name: make() for name, make in models.items()}

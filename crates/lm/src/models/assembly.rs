@@ -6,7 +6,7 @@ use super::gguf::TensorType;
 use super::storage::Storage;
 use super::weights::{Stored, Weights};
 use candle_core::{DType, Device, Tensor};
-use kernels::packed::{Isa, Packed};
+use kernels::packed::{BlockError, BlockFormat, Isa, Packed};
 use rayon::prelude::*;
 use safetensors::Dtype;
 use std::collections::BTreeSet;
@@ -84,21 +84,37 @@ impl<'a> Assembly<'a> {
         Ok(Some(tensor))
     }
 
-    /// A matrix in the blocks that all of its parts are stored in, in canonical order; `None` if they are stored in any other way,
-    /// or in blocks of several types.
-    pub fn as_blocks(&mut self, canonical: &str, shape: [usize; 2], isa: Isa) -> Result<Option<Packed>, ModelError> {
+    /// A matrix in the blocks that its parts are stored in, in canonical order: as one, or one for each part if these are in blocks
+    /// of different types. `None` if a part is stored in any other way.
+    pub fn as_blocks(
+        &mut self,
+        canonical: &str,
+        shape: [usize; 2],
+        isa: Isa,
+    ) -> Result<Option<Vec<Packed>>, ModelError> {
         let changed = self.storage.is_transposed(canonical) || self.storage.offset(canonical) != 0.0;
         let candidates = self.storage.candidates(canonical);
-        let format = candidates.iter().find_map(|names| self.weights.block_format(names));
-        let Some(format) = format.filter(|_| !changed) else { return Ok(None) };
+        let formats = candidates.iter().find_map(|names| self.weights.block_formats(names));
+        let Some(mut formats) = formats.filter(|_| !changed) else { return Ok(None) };
         let (names, parts) = self.parts(canonical, &shape)?;
-        let row_bytes = shape[1] / format.weights() * format.bytes();
-        let stored: Vec<&[u8]> = parts.iter().flat_map(|part| part.bytes().chunks_exact(row_bytes.max(1))).collect();
-        let order = self.arch.and_then(|arch| self.storage.row_order(arch, canonical));
-        let rows = order.map_or_else(|| stored.clone(), |order| order.iter().map(|&row| stored[row]).collect());
-        let packed = Packed::of_blocks(&rows, shape[1], format, isa);
-        let packed =
-            packed.map_err(|fault| ModelError::Tensor { name: names.join(" + "), reason: fault.to_string() })?;
+        let mut counts: Vec<usize> = parts.iter().map(|part| part.shape[0]).collect();
+        let row_bytes = |format: BlockFormat| (shape[1] / format.weights() * format.bytes()).max(1);
+        let stored = parts.iter().map(Stored::bytes).zip(&formats);
+        let mut rows: Vec<&[u8]> = stored.flat_map(|(part, format)| part.chunks_exact(row_bytes(*format))).collect();
+        if let Some(order) = self.arch.and_then(|arch| self.storage.row_order(arch, canonical)) {
+            rows = order.iter().map(|&row| rows[row]).collect();
+        }
+        if formats.windows(2).all(|pair| pair[0] == pair[1]) {
+            formats.truncate(1);
+            counts = vec![shape[0]];
+        }
+        let fault = |fault: BlockError| ModelError::Tensor { name: names.join(" + "), reason: fault.to_string() };
+        let mut packed = Vec::new();
+        for (format, count) in formats.into_iter().zip(counts) {
+            let rest = rows.split_off(count.min(rows.len()));
+            packed.push(Packed::of_blocks(&rows, shape[1], format, isa).map_err(fault)?);
+            rows = rest;
+        }
         names.iter().for_each(|name| self.weights.release(name));
         self.used.extend(names);
         Ok(Some(packed))

@@ -257,7 +257,7 @@ impl ProvideTensors for AssembledTensors<'_> {
         Ok(tensor.to_dtype(dtype)?.to_device(self.device)?)
     }
 
-    fn blocks(&mut self, canonical: &str, shape: [usize; 2]) -> Result<Option<Packed>, ModelError> {
+    fn blocks(&mut self, canonical: &str, shape: [usize; 2]) -> Result<Option<Vec<Packed>>, ModelError> {
         self.form.isa_for_blocks().map_or(Ok(None), |isa| self.assembly.as_blocks(canonical, shape, isa))
     }
 }

@@ -78,7 +78,9 @@ pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DTy
     };
     let in_blocks = |name: &str| {
         form.isa_for_blocks()?;
-        Some(weights.block_format(&network.parts_with(name))?.packed_bytes(matrix(name)?))
+        let parts = network.parts_with(name);
+        let place = parts.iter().position(|part| part == name)?;
+        Some(weights.block_formats(&parts)?.get(place)?.packed_bytes(matrix(name)?))
     };
     let otherwise = |name: &str| match (packed, matrix(name)) {
         (Some(form), Some(shape)) if network.is_embedding(name) => form.embedding_bytes(shape, network.has_tied_head()),

@@ -144,14 +144,13 @@ impl Weights {
         self.tensors.get(name).map(|(_, tensor)| tensor.kind)
     }
 
-    /// The format of the blocks of these tensors, if all are stored in the same one and the kernels multiply by it.
-    pub fn block_format(&self, names: &[String]) -> Option<BlockFormat> {
-        let mut kinds = names.iter().map(|name| self.kind(name));
-        let first = kinds.next()??;
-        match first {
-            TensorType::Blocks(blocks) if kinds.all(|kind| kind == Some(first)) => blocks.format(),
-            _ => None,
-        }
+    /// The formats of the blocks of these tensors; `None` if one of them is not in blocks that the kernels multiply by.
+    pub fn block_formats(&self, names: &[String]) -> Option<Vec<BlockFormat>> {
+        let format = |name: &String| match self.kind(name)? {
+            TensorType::Blocks(blocks) => blocks.format(),
+            TensorType::Plain(_) => None,
+        };
+        names.iter().map(format).collect()
     }
 
     /// The names of all tensors, in order.

@@ -65,6 +65,20 @@ fn log_probabilities_are_those_of_transformers_on_the_dequantised_weights() {
     }
 }
 
+#[test]
+fn weights_are_rounded_to_a_half_type_that_is_asked_for() {
+    let expected = expected();
+    let text = &expected["models"]["llama"]["texts"][0];
+    let (ids, want): (Vec<u32>, _) = (serde_json::from_value(text["ids"].clone()).unwrap(), numbers(&text["logp"]));
+    for dtype in [DType::BF16, DType::F16] {
+        let loaded = open("llama").load(dtype, &Device::Cpu).unwrap().causal().unwrap();
+        let stats = loaded.token_stats(&[&ids]).unwrap().remove(0);
+        let errors = stats.iter().zip(&want).map(|(got, want)| (got.lp - want).abs());
+        // As in the tests of checkpoints in half types.
+        assert!(errors.fold(0.0, f64::max) < 0.5, "{dtype:?}");
+    }
+}
+
 /// Weights that the kernels multiply in blocks take about as much memory as in the file.
 #[test]
 fn weights_that_stay_in_blocks_are_counted_as_such() {

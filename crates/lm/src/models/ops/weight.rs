@@ -18,8 +18,8 @@ use std::sync::Arc;
 pub trait ProvideTensors {
     fn tensor(&mut self, name: &str, shape: &[usize]) -> std::result::Result<Tensor, ModelError>;
 
-    /// A matrix in the blocks that it is stored in; `None` if it is to be a tensor.
-    fn blocks(&mut self, name: &str, shape: [usize; 2]) -> std::result::Result<Option<Packed>, ModelError> {
+    /// A matrix in the blocks that it is stored in, if these are of different types in parts; `None` if it is to be a tensor.
+    fn blocks(&mut self, name: &str, shape: [usize; 2]) -> std::result::Result<Option<Vec<Packed>>, ModelError> {
         let _ = (name, shape);
         Ok(None)
     }
@@ -39,6 +39,8 @@ pub enum Weight {
     Plain(Tensor),
     /// Packed for the CPU kernels.
     Packed(Packed),
+    /// Packed, one part of the rows after the other: parts that are stored in blocks of different types.
+    Parts(Vec<Packed>),
 }
 
 impl Weight {
@@ -51,6 +53,13 @@ impl Weight {
         }
     }
 
+    fn from_parts(mut parts: Vec<Packed>) -> Self {
+        match parts.pop() {
+            Some(only) if parts.is_empty() => Self::Packed(only),
+            last => Self::Parts(parts.into_iter().chain(last).collect()),
+        }
+    }
+
     /// A matrix of a model: in the blocks that it is stored in, or as a form multiplies by it.
     pub fn load(
         name: &str,
@@ -59,7 +68,7 @@ impl Weight {
         source: TensorSource<'_>,
     ) -> std::result::Result<Self, ModelError> {
         match source.blocks(name, shape)? {
-            Some(packed) => Ok(Self::Packed(packed)),
+            Some(parts) => Ok(Self::from_parts(parts)),
             None => Ok(Self::new(source.tensor(name, &shape)?, form)?),
         }
     }
@@ -73,8 +82,8 @@ impl Weight {
         source: TensorSource<'_>,
     ) -> std::result::Result<(Arc<Self>, Option<Arc<Self>>), ModelError> {
         const NAME: &str = "embedding.weight";
-        if let Some(packed) = source.blocks(NAME, shape)? {
-            let weight = Arc::new(Self::Packed(packed));
+        if let Some(parts) = source.blocks(NAME, shape)? {
+            let weight = Arc::new(Self::from_parts(parts));
             return Ok((Arc::clone(&weight), is_tied.then_some(weight)));
         }
         let tensor = source.tensor(NAME, &shape)?;
@@ -94,6 +103,10 @@ impl Weight {
         match self {
             Self::Plain(tensor) => tensor.dims2().map(|(n, k)| [n, k]),
             Self::Packed(packed) => Ok(packed.shape()),
+            Self::Parts(parts) => {
+                let width = parts.first().map_or(0, |part| part.shape()[1]);
+                Ok([parts.iter().map(|part| part.shape()[0]).sum(), width])
+            }
         }
     }
 
@@ -110,7 +123,7 @@ impl Weight {
     pub fn dtype(&self) -> DType {
         match self {
             Self::Plain(tensor) => tensor.dtype(),
-            Self::Packed(_) => DType::F32,
+            Self::Packed(_) | Self::Parts(_) => DType::F32,
         }
     }
 
@@ -130,6 +143,7 @@ impl Weight {
                 rows.par_chunks_exact_mut(k.max(1)).zip(&ids).for_each(|(row, &id)| packed.copy_row(row, id as usize));
                 Tensor::from_vec(rows, (ids.len(), k), &Device::Cpu)
             }
+            Self::Parts(_) => bail!("an embedding is one matrix"),
         }
     }
 
@@ -137,7 +151,7 @@ impl Weight {
     pub fn tensor(&self) -> Result<&Tensor> {
         match self {
             Self::Plain(tensor) => Ok(tensor),
-            Self::Packed(_) => bail!("packed weights have no plain form"),
+            Self::Packed(_) | Self::Parts(_) => bail!("packed weights have no plain form"),
         }
     }
 }
