@@ -61,9 +61,9 @@ impl GgufFiles {
             _ => return Ok(None),
         };
         let bytes = self.among.open_weights(&self.name)?;
-        let made = GgufFile::read(&bytes).and_then(|file| make(&file));
-        let made = made.map_err(|reason| self.among.error(&self.name, reason))?;
-        Ok(Some(FileBytes::Loaded(made.to_string().into_bytes())))
+        let document = GgufFile::read(&bytes).and_then(|file| make(&file));
+        let document = document.map_err(|reason| self.among.error(&self.name, reason))?;
+        Ok(Some(FileBytes::Loaded(document.to_string().into_bytes())))
     }
 
     /// The paths of what is read.

@@ -204,12 +204,12 @@ mod tests {
 
     #[test]
     fn parts_are_those_of_the_same_layer() {
-        let of = |name: &str| STORAGE.parts_with(name);
-        assert_eq!(of("a.h.12.kv.weight"), ["a.h.12.q.weight", "a.h.12.kv.weight"]);
-        assert_eq!(of("h.3.qkv.bias"), ["h.3.qkv.bias"]);
-        assert_eq!(of("out.weight"), ["out.weight"]);
+        let parts = |name: &str| STORAGE.parts_with(name);
+        assert_eq!(parts("a.h.12.kv.weight"), ["a.h.12.q.weight", "a.h.12.kv.weight"]);
+        assert_eq!(parts("h.3.qkv.bias"), ["h.3.qkv.bias"]);
+        assert_eq!(parts("out.weight"), ["out.weight"]);
         for other in ["h.x.q.weight", "h..q.weight", "h.1.other.weight", "weight", "a.out.weight"] {
-            assert!(of(other).is_empty(), "{other}");
+            assert!(parts(other).is_empty(), "{other}");
         }
     }
 

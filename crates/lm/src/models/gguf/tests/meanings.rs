@@ -103,8 +103,8 @@ fn tokens_come_before_and_after_a_text_where_the_file_says_so() {
     let merges = strings("tokenizer.ggml.merges", &["a b"]);
     let single = |file: Writer| {
         let bytes = file.with(merges.clone()).bytes();
-        let made = GgufFile::read(&bytes).unwrap().tokenizer().unwrap();
-        made["post_processor"].to_string()
+        let tokenizer = GgufFile::read(&bytes).unwrap().tokenizer().unwrap();
+        tokenizer["post_processor"].to_string()
     };
     assert!(!single(byte_level("gpt-2")).contains("<s>"));
     assert!(single(byte_level("llama-bpe")).contains("<s>"), "LLaMA 3 adds one where the file does not say");
