@@ -255,6 +255,26 @@ mod tests {
     }
 
     #[test]
+    fn a_file_in_gguf_is_a_model_of_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tiny.Q4_K_M.gguf");
+        std::fs::write(&path, "GGUF").unwrap();
+        let path = path.to_str().unwrap();
+        let (settings, ids) = Settings::default()
+            .with_models(&flags(&[path, "hub:a/b-GGUF:b-Q8_0.gguf@v1", path, "hub:a/b-GGUF:b-Q8_0.gguf"]))
+            .unwrap();
+        assert_eq!(ids, ["tiny.Q4_K_M", "b-Q8_0", "b-Q8_0-2"]);
+        let fetched = &settings.models[1];
+        assert_eq!(
+            (fetched.source.text.as_str(), fetched.revision.as_deref()),
+            ("hub:a/b-GGUF:b-Q8_0.gguf", Some("v1"))
+        );
+        assert!(settings.models.iter().all(|model| model.source.is_gguf()));
+        let absent = Settings::default().with_models(&flags(&["absent.gguf"])).unwrap_err().to_string();
+        assert!(absent.contains("nor a file in GGUF"), "{absent}");
+    }
+
+    #[test]
     fn the_reference_and_the_dtype_are_of_the_models_named() {
         let flags = ModelFlags { reference: Some("x/small".into()), dtype: Some(Dtype::Bf16), ..flags(&["x/large"]) };
         let (settings, ids) = Settings::default().with_models(&flags).unwrap();
