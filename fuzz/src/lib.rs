@@ -9,7 +9,7 @@ mod service;
 
 pub use goldens::{Golden, goldens};
 pub use memory::bound_memory;
-pub use model::open_and_run;
+pub use model::{open_and_run, open_and_run_gguf};
 pub use panics::allow_panics_of;
 pub use service::{Answer, Service, service};
 

@@ -3,7 +3,7 @@
 use crate::goldens::Files;
 use lm::models::LoadedModel;
 use lm::models::device::ComputeDevice;
-use lm::models::files::ModelFiles;
+use lm::models::files::{GgufFiles, ModelFiles};
 use lm::models::masked::{Candidates, MaskedPosition};
 use pdr_audit::config::{DeviceChoice, Dtype};
 use pdr_audit::pool::{Declaration, LocatedFiles, Model, OpenError, Origin};
@@ -17,7 +17,24 @@ use std::sync::{Arc, OnceLock};
 /// # Panics
 /// If the model gives another number of statistics than there are tokens, or an error says nothing.
 pub fn open_and_run(files: Files) -> Result<(), OpenError> {
-    let result = run(ModelFiles::Memory(files.into()));
+    checked(ModelFiles::Memory(files.into()))
+}
+
+/// As [`open_and_run`], of a file in GGUF.
+///
+/// # Errors
+/// [`OpenError`] naming what is wrong with the file.
+///
+/// # Panics
+/// As [`open_and_run`].
+pub fn open_and_run_gguf(file: &[u8]) -> Result<(), OpenError> {
+    let name = "model.gguf".to_owned();
+    let among = ModelFiles::Memory([(name.clone(), file.to_vec())].into());
+    checked(ModelFiles::Gguf(Box::new(GgufFiles { among, name, tokenizer: None })))
+}
+
+fn checked(files: ModelFiles) -> Result<(), OpenError> {
+    let result = run(files);
     if let Err(error) = &result {
         assert!(!error.to_string().is_empty(), "{error:?}");
     }

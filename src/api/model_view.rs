@@ -139,6 +139,10 @@ pub struct OpenedEntry {
     /// Possible deviation of its numbers from those in f32, by checkpoints that were tested on the CPU; absent if they are f32's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     rounding: Option<Rounding>,
+    /// What its weights are quantised to, as in `Q4_K_M`; absent if they are not quantised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(examples("Q4_K_M"))]
+    quantization: Option<String>,
     /// Device that runs it; several devices are separated by commas.
     #[schema(examples("cpu"))]
     device: Option<String>,
@@ -205,7 +209,8 @@ impl From<&ModelState> for StateName {
 
 impl From<&Model> for OpenedEntry {
     fn from(model: &Model) -> Self {
-        let ModelInfo { digest, tokenizer_digest, dtype, rounding, device, commit, backend, .. } = model.info.clone();
+        let ModelInfo { digest, tokenizer_digest, dtype, rounding, quantization, device, commit, backend, .. } =
+            model.info.clone();
         Self {
             kind: Some(if model.masked { "masked" } else { "causal" }),
             architecture: model.architecture,
@@ -213,6 +218,7 @@ impl From<&Model> for OpenedEntry {
             vocab_size: Some(model.vocab_size),
             dtype: Some(dtype),
             rounding,
+            quantization,
             device: Some(device),
             digest: Some(digest),
             tokenizer_digest: Some(tokenizer_digest),
@@ -250,7 +256,7 @@ impl ModelEntry {
     pub fn new(status: &ModelStatus, devices: &[DeviceStatus], default: bool, tells_reasons: bool) -> Self {
         let declaration = &status.declaration;
         let (source, revision) = match &declaration.origin {
-            Origin::Configured { source, revision } => (Some(source.text.clone()), revision.clone()),
+            Origin::Configured { source, revision, .. } => (Some(source.text.clone()), revision.clone()),
             Origin::Served(served) => (Some(served.source.name.clone()), served.revision.clone()),
             Origin::Files(_) => (None, None),
         };

@@ -109,7 +109,7 @@ fn model_files(settings: &Settings, model: &ModelSettings) -> Result<String> {
     let (hub, progress) = (hub(), DownloadProgress::default());
     origin.locate(hub.as_ref(), &progress)?.files.open("config.json")?;
     origin.tokenizer(hub.as_ref(), &progress)?;
-    if !WEIGHTS.iter().any(|name| model.source.path.join(name).is_file()) {
+    if !model.source.is_gguf() && !WEIGHTS.iter().any(|name| model.source.path.join(name).is_file()) {
         bail!("{} has no weights: none of {}", display(&model.source.path), WEIGHTS.join(", "));
     }
     Ok(display(&model.source.path))

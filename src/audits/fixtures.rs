@@ -16,6 +16,7 @@ pub fn model(id: &str) -> ModelInfo {
         tokenizer_digest: String::new(),
         dtype: "f32".to_owned(),
         rounding: None,
+        quantization: None,
         device: "cpu".to_owned(),
         commit: None,
         backend: None,

@@ -1,11 +1,11 @@
 //! Models that the command line names, beside those of the settings.
 
-use super::sections::{AdapterSettings, DEMO, DEMO_REFERENCE, ModelSettings, ModelSource, Settings};
+use super::sections::{AdapterSettings, DEMO, DEMO_REFERENCE, GGUF, ModelSettings, ModelSource, Settings};
 use super::{ConfigError, Dtype, SettingFault, rules};
 use std::path::{Path, PathBuf};
 
-/// Flags about models. A model is named by the id of a configured one, by a directory, or by a repository on the Hub, perhaps
-/// with a revision: `EleutherAI/pythia-160m@step1000`. Behind a colon it may name an adapter of the model, as in `demo:tuned`.
+/// Flags about models. A model is named by the id of a configured one, by a directory or a file in GGUF, or by a repository on
+/// the Hub or such a file of it, perhaps with a revision: `EleutherAI/pythia-160m@step1000`. Behind a colon it may name an adapter of the model, as in `demo:tuned`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelFlags {
     pub models: Vec<String>,
@@ -131,23 +131,23 @@ impl Settings {
             return Ok(name.to_owned());
         }
         let (source, revision) = match name.rsplit_once('@') {
-            Some((source, revision)) if !Path::new(name).is_dir() => (source, Some(revision)),
+            Some((source, revision)) if !Path::new(name).exists() => (source, Some(revision)),
             _ => (name, None),
         };
         let path = Path::new(source);
         if source.is_empty()
             || revision.is_some_and(|revision| revision.trim().is_empty())
-            || !(path.is_dir() || source.contains('/'))
+            || !(path.is_dir() || path.is_file() && source.ends_with(GGUF) || source.contains('/'))
         {
             let configured = configured.join(", ");
             return Err(format!(
-                "`{name}` is neither a configured model ({configured}), nor a directory, nor a repository on the Hub as in \
-                 `EleutherAI/pythia-160m`"
+                "`{name}` is neither a configured model ({configured}), nor a directory, nor a file in GGUF, nor a repository on the \
+                 Hub as in `EleutherAI/pythia-160m`"
             ));
         }
         let revision = revision.map(str::to_owned);
-        let directory = |path: &Path| path.canonicalize().ok().filter(|path| path.is_dir());
-        let is_same = |model: &&ModelSettings| match (directory(path), directory(&model.source.path)) {
+        let on_disk = |path: &Path| path.canonicalize().ok();
+        let is_same = |model: &&ModelSettings| match (on_disk(path), on_disk(&model.source.path)) {
             _ if model.served.is_some() => false,
             (Some(one), Some(other)) => one == other,
             (None, None) => model.source.text == source && branch(&model.revision) == branch(&revision),
@@ -163,10 +163,12 @@ impl Settings {
         Ok(id)
     }
 
-    /// An id for the model of this directory or repository: its last part, with a number where that is taken.
+    /// An id for the model of this directory, file or repository: its last part, with a number where that is taken.
     fn free_id(&self, path: &Path) -> String {
         let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name = absolute.file_name().unwrap_or_default().to_string_lossy();
+        // Of a file of a repository, the file alone.
+        let name = name.strip_suffix(GGUF).map_or(&*name, |name| name.rsplit(':').next().unwrap_or(name));
         let legal = |character: char| {
             if character.is_ascii_alphanumeric() || "._-".contains(character) { character } else { '-' }
         };
@@ -250,6 +252,26 @@ mod tests {
         let added = &settings.models[3];
         assert_eq!((added.source.text.as_str(), added.revision.as_deref()), ("EleutherAI/b", Some("step1")));
         assert_eq!(settings.models[2].source.text, path);
+    }
+
+    #[test]
+    fn a_file_in_gguf_is_a_model_of_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tiny.Q4_K_M.gguf");
+        std::fs::write(&path, "GGUF").unwrap();
+        let path = path.to_str().unwrap();
+        let (settings, ids) = Settings::default()
+            .with_models(&flags(&[path, "hub:a/b-GGUF:b-Q8_0.gguf@v1", path, "hub:a/b-GGUF:b-Q8_0.gguf"]))
+            .unwrap();
+        assert_eq!(ids, ["tiny.Q4_K_M", "b-Q8_0", "b-Q8_0-2"]);
+        let fetched = &settings.models[1];
+        assert_eq!(
+            (fetched.source.text.as_str(), fetched.revision.as_deref()),
+            ("hub:a/b-GGUF:b-Q8_0.gguf", Some("v1"))
+        );
+        assert!(settings.models.iter().all(|model| model.source.is_gguf()));
+        let absent = Settings::default().with_models(&flags(&["absent.gguf"])).unwrap_err().to_string();
+        assert!(absent.contains("nor a file in GGUF"), "{absent}");
     }
 
     #[test]

@@ -177,7 +177,11 @@ fn served_faults(model: &ModelSettings) -> impl Iterator<Item = (&'static str, &
     let faults = [
         (of_engines, "served.moments", "is of vLLM; engines of this program give them anyway"),
         (is_served && !has_tokenizer, "tokenizer", "is required, since the model is served elsewhere"),
-        (!is_served && has_tokenizer, "tokenizer", "goes with `served` alone; a model that runs here has its own"),
+        (
+            !is_served && has_tokenizer && !model.source.is_gguf(),
+            "tokenizer",
+            "goes with `served` and with a `source` in GGUF; the directory of a model that runs here has its own",
+        ),
         (is_served && model.device != [DeviceChoice::Auto], "device", of_the_server),
         (is_served && model.dtype != Dtype::Auto, "dtype", of_the_server),
         (is_served && !model.adapters.is_empty(), "adapters", here),

@@ -239,7 +239,7 @@ pub struct ModelSettings {
     /// Settings of another process that runs it and knows it by `source`; `None` if it runs here.
     #[garde(dive)]
     pub served: Option<ServedSettings>,
-    /// Where the files of its tokenizer come from, if it is served elsewhere.
+    /// Where the files of its tokenizer come from, if it is served elsewhere, or in GGUF and that of the file is not used.
     pub tokenizer: Option<ModelSource>,
     /// Where it runs: on one device, or on several that share its queue; [`DeviceChoice::Auto`]: on the engine's device.
     #[default(vec![DeviceChoice::Auto])]
@@ -278,7 +278,7 @@ pub struct AdapterSettings {
 }
 
 /// Where a model's files come from: a directory as transformers saves it or, where there is no such directory, a
-/// repository on the Hugging Face Hub.
+/// repository on the Hugging Face Hub; or one file in GGUF, on disk or of a repository (`hub:OWNER/NAME:FILE.gguf`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelSource {
     /// As it was written.
@@ -286,6 +286,17 @@ pub struct ModelSource {
     /// As a path; a relative one from the file counts from the file's directory.
     pub path: PathBuf,
 }
+
+impl ModelSource {
+    /// Returns true if it names one file in GGUF.
+    #[must_use]
+    pub fn is_gguf(&self) -> bool {
+        self.text.ends_with(GGUF)
+    }
+}
+
+/// How the names of files in GGUF end.
+pub(super) const GGUF: &str = ".gguf";
 
 impl<'de> Deserialize<'de> for ModelSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -41,7 +41,7 @@ impl FinetuneRequest {
     pub fn tuning(&self, origin: &Origin) -> TuningSettings {
         let FinetuneRequest { model, lora, optimizer, seed, .. } = self.clone();
         let (base, revision) = match origin {
-            Origin::Configured { source, revision } => (source.text.clone(), revision.clone()),
+            Origin::Configured { source, revision, .. } => (source.text.clone(), revision.clone()),
             // A model that is part of the program is known by its id alone, and one that is served elsewhere is not tuned.
             Origin::Files(_) | Origin::Served(_) => (model, None),
         };

@@ -4,12 +4,16 @@ use super::error::OpenError;
 use crate::config::{self, Dtype, ModelSource, ServedSettings, Settings};
 use crate::served::ServedSource;
 use lm::chat::{ChatError, ChatTemplate};
-use lm::hub::{DownloadProgress, Hub, HubError, HubSnapshot, RepoId};
+use lm::hub::{DownloadProgress, Hub, HubError, HubSnapshot, RepoFile, RepoId};
 use lm::models::ModelError;
 use lm::models::demo::{DEMO, DEMO_REFERENCE};
-use lm::models::files::ModelFiles;
+use lm::models::files::{GgufFiles, ModelFiles};
 use lm::tokenizer::{self, Tokenizer};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The branch of repositories for which the settings name none.
+const MAIN: &str = "main";
 
 /// A model as the settings, or whoever adds it, declare it.
 #[derive(Clone, Debug)]
@@ -57,10 +61,12 @@ pub(super) fn split(id: &str) -> (&str, Option<&str>) {
 #[derive(Clone, Debug)]
 pub enum Origin {
     Files(ModelFiles),
-    /// As the settings say: a directory or, where there is none of that name, a repository on the Hub.
+    /// As the settings say: a directory or, where there is none of that name, a repository on the Hub; or one file in GGUF.
     Configured {
         source: ModelSource,
         revision: Option<String>,
+        /// Where the tokenizer comes from, if not from there.
+        tokenizer: Option<ModelSource>,
     },
     /// Servers elsewhere run the model.
     Served(Box<ServedOrigin>),
@@ -93,10 +99,11 @@ impl Origin {
     /// Where the files of this model come from.
     pub fn configured(model: &config::ModelSettings) -> Result<Self, OpenError> {
         let (source, revision) = (model.source.clone(), model.revision.clone());
-        let Some(served) = &model.served else { return Ok(Self::Configured { source, revision }) };
+        let tokenizer = model.tokenizer.clone();
+        let Some(served) = &model.served else { return Ok(Self::Configured { source, revision, tokenizer }) };
         let key = key(served)?;
         let source = ServedSource::new(&source.text, served, key.as_deref())?;
-        let tokenizer = model.tokenizer.clone().unwrap_or_default();
+        let tokenizer = tokenizer.unwrap_or_default();
         Ok(Self::Served(Box::new(ServedOrigin { source, tokenizer, revision })))
     }
 
@@ -149,8 +156,13 @@ impl Origin {
     pub fn locate(&self, hub: Result<&Hub, &HubError>, progress: &DownloadProgress) -> Result<LocatedFiles, OpenError> {
         match self {
             Self::Files(files) => Ok(LocatedFiles { files: files.clone(), commit: None }),
-            Self::Configured { source, revision } => {
-                locate(source, revision.as_deref(), hub, |hub, repo, revision| hub.fetch(repo, revision, progress))
+            Self::Configured { source, revision, tokenizer } => {
+                let fetch = |repo: &RepoId, revision: &str| fetch(hub, |hub| hub.fetch(repo, revision, progress));
+                let mut located = locate(source, revision.as_deref(), hub, progress, fetch)?;
+                if let (ModelFiles::Gguf(gguf), Some(tokenizer)) = (&mut located.files, tokenizer) {
+                    gguf.tokenizer = Some(locate_tokenizer(tokenizer, None, hub, progress)?.files);
+                }
+                Ok(located)
             }
             Self::Served(_) => Err(ModelError::NoWeights.into()),
         }
@@ -164,8 +176,7 @@ impl ServedOrigin {
         hub: Result<&Hub, &HubError>,
         progress: &DownloadProgress,
     ) -> Result<LocatedFiles, OpenError> {
-        let fetch = |hub: &Hub, repo: &RepoId, revision: &str| hub.fetch_tokenizer(repo, revision, progress);
-        locate(&self.tokenizer, self.revision.as_deref(), hub, fetch)
+        locate_tokenizer(&self.tokenizer, self.revision.as_deref(), hub, progress)
     }
 }
 
@@ -181,28 +192,94 @@ fn key(served: &ServedSettings) -> Result<Option<String>, OpenError> {
     key.map(Some).ok_or_else(|| OpenError::NoKey(variable.clone()))
 }
 
-/// The repository that a source names, where there is no directory of that name.
-fn repository(source: &ModelSource) -> Option<RepoId> {
-    if source.path.is_dir() { None } else { RepoId::parse(&source.text) }
+/// What a source names.
+enum Place {
+    Directory,
+    /// A file in GGUF.
+    File,
+    Repository(RepoId),
+    /// A file in GGUF of a repository.
+    RepositoryFile(RepoFile),
 }
 
-/// Finds the files of a source; `fetch` downloads those of a repository.
+impl Place {
+    fn find(source: &ModelSource) -> Option<Self> {
+        if source.path.is_dir() {
+            return Some(Self::Directory);
+        }
+        if !source.is_gguf() {
+            return RepoId::parse(&source.text).map(Self::Repository);
+        }
+        let file = || source.path.is_file().then_some(Self::File);
+        RepoFile::parse(&source.text).map(Self::RepositoryFile).or_else(file)
+    }
+}
+
+/// The repository that a source names, where there is no directory of that name.
+fn repository(source: &ModelSource) -> Option<RepoId> {
+    match Place::find(source)? {
+        Place::Repository(repo) | Place::RepositoryFile(RepoFile { repo, .. }) => Some(repo),
+        Place::Directory | Place::File => None,
+    }
+}
+
+/// Finds the files of a source; `fetch` downloads those of a repository at a revision.
 fn locate(
     source: &ModelSource,
     revision: Option<&str>,
     hub: Result<&Hub, &HubError>,
-    fetch: impl FnOnce(&Hub, &RepoId, &str) -> Result<HubSnapshot, HubError>,
+    progress: &DownloadProgress,
+    fetch_repository: impl FnOnce(&RepoId, &str) -> Result<HubSnapshot, HubError>,
 ) -> Result<LocatedFiles, OpenError> {
-    if let Some(repository) = repository(source) {
-        let fetched = hub.map_err(HubError::clone).and_then(|hub| fetch(hub, &repository, revision.unwrap_or("main")));
-        let snapshot = fetched.map_err(|error| OpenError::Hub { repository, error })?;
-        return Ok(LocatedFiles { files: ModelFiles::Directory(snapshot.directory), commit: Some(snapshot.commit) });
+    let place = Place::find(source).ok_or_else(|| OpenError::NoSource(source.text.clone()))?;
+    let on_disk = |files| match revision.filter(|revision| *revision != MAIN) {
+        None => Ok(LocatedFiles { files, commit: None }),
+        Some(revision) => {
+            Err(OpenError::NoRevision { source_text: source.text.clone(), revision: revision.to_owned() })
+        }
+    };
+    let revision = revision.unwrap_or(MAIN);
+    match place {
+        Place::Directory => on_disk(ModelFiles::Directory(source.path.clone())),
+        Place::File => {
+            let name = source.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let directory = source.path.parent().filter(|directory| !directory.as_os_str().is_empty());
+            on_disk(gguf(directory.unwrap_or(Path::new(".")).to_owned(), name))
+        }
+        Place::Repository(repo) => {
+            let named = || format!("`{repo}` (there is no such directory, so it names a repository)");
+            let snapshot =
+                fetch_repository(&repo, revision).map_err(|error| OpenError::Hub { named: named(), error })?;
+            Ok(LocatedFiles { files: ModelFiles::Directory(snapshot.directory), commit: Some(snapshot.commit) })
+        }
+        Place::RepositoryFile(RepoFile { repo, name }) => {
+            let fetched = fetch(hub, |hub| hub.fetch_file(&repo, &name, revision, progress));
+            let snapshot = fetched.map_err(|error| OpenError::Hub { named: format!("`{}`", source.text), error })?;
+            Ok(LocatedFiles { files: gguf(snapshot.directory, name), commit: Some(snapshot.commit) })
+        }
     }
-    if !source.path.is_dir() {
-        return Err(OpenError::NoSource(source.text.clone()));
-    }
-    if let Some(revision) = revision.filter(|revision| *revision != "main") {
-        return Err(OpenError::NoRevision { source_text: source.text.clone(), revision: revision.to_owned() });
-    }
-    Ok(LocatedFiles { files: ModelFiles::Directory(source.path.clone()), commit: None })
+}
+
+/// Finds the files of a tokenizer; those of a repository are downloaded without its weights.
+fn locate_tokenizer(
+    source: &ModelSource,
+    revision: Option<&str>,
+    hub: Result<&Hub, &HubError>,
+    progress: &DownloadProgress,
+) -> Result<LocatedFiles, OpenError> {
+    let repository = |repo: &RepoId, revision: &str| fetch(hub, |hub| hub.fetch_tokenizer(repo, revision, progress));
+    locate(source, revision, hub, progress, repository)
+}
+
+/// Fetches from the Hub, unless its settings are at fault.
+fn fetch(
+    hub: Result<&Hub, &HubError>,
+    fetch: impl FnOnce(&Hub) -> Result<HubSnapshot, HubError>,
+) -> Result<HubSnapshot, HubError> {
+    hub.map_err(HubError::clone).and_then(fetch)
+}
+
+/// The model of a file in GGUF, with the tokenizer that is in it.
+fn gguf(directory: PathBuf, name: String) -> ModelFiles {
+    ModelFiles::Gguf(Box::new(GgufFiles { among: ModelFiles::Directory(directory), name, tokenizer: None }))
 }

@@ -1,6 +1,6 @@
 //! Why the pool refuses something, or could not do it.
 
-use lm::hub::{HubError, RepoId};
+use lm::hub::HubError;
 use lm::models::ModelError;
 use lm::tokenizer::TokenizerError;
 
@@ -48,14 +48,21 @@ pub enum OpenError {
     UnknownModel(#[from] UnknownModel),
     #[error(transparent)]
     Adapter(#[from] AdapterError),
-    #[error("source `{0}` is not a directory, nor a repository as in \"EleutherAI/pythia-160m\"")]
+    #[error(
+        "source `{0}` is not a directory, nor a repository as in \"EleutherAI/pythia-160m\", nor a file in GGUF, on disk or as in \
+         \"hub:OWNER/NAME:FILE.gguf\""
+    )]
     NoSource(String),
-    #[error("revision `{revision}`: source `{source_text}` is a directory, which has no revisions")]
+    #[error("revision `{revision}`: source `{source_text}` is on disk, where there are no revisions")]
     NoRevision { source_text: String, revision: String },
     #[error("served.api_key_env: the environment variable `{0}` is not set, or holds no key")]
     NoKey(String),
-    #[error("`{repository}` (there is no such directory, so it names a repository): {error}")]
-    Hub { repository: RepoId, error: HubError },
+    #[error("{named}: {error}")]
+    Hub {
+        /// The source in words.
+        named: String,
+        error: HubError,
+    },
     #[error(transparent)]
     Model(#[from] ModelError),
     #[error(transparent)]

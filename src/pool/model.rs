@@ -44,6 +44,10 @@ pub struct ModelInfo {
     /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
+    /// What its weights are quantised to, as in `Q4_K_M`; absent if they are not quantised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples("Q4_K_M"))]
+    pub quantization: Option<String>,
     /// Device that runs it: `cpu`, `cuda:0` or, with replicas, all of them; `served` if a server does.
     pub device: String,
     /// The commit of a model from the Hub.
@@ -196,6 +200,7 @@ impl Model {
                 tokenizer_digest: tokenizer_digest.clone(),
                 dtype: precision::name(dtype).to_owned(),
                 rounding: precision::rounding(form, dtype),
+                quantization: checkpoint.quantization().map(str::to_owned),
                 device,
                 commit,
                 backend: None,

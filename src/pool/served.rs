@@ -57,6 +57,7 @@ impl Model {
                 tokenizer_digest: tokenizer_digest.clone(),
                 dtype: description.dtype.clone(),
                 rounding: description.rounding,
+                quantization: None,
                 device: ELSEWHERE.to_owned(),
                 commit,
                 backend: Some(description.backend.clone()),

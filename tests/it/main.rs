@@ -31,6 +31,7 @@ mod faults;
 mod files;
 #[cfg(unix)]
 mod finetunes;
+mod gguf;
 mod goldens;
 #[cfg(unix)]
 mod hangup;

@@ -1,19 +1,22 @@
 //! Rates of products with packed weights, for each kind of products that this machine has:
 //!
-//!     cargo bench -p pdr-audit-kernels --bench products [-- --rounds N]
+//!     cargo bench -p pdr-audit-kernels --bench products [-- [--rounds N] [--weights N,K]]
 //!
 //! The kinds take turns in each round. Prints a table of GFLOP/s (`2 m n k`) on the threads of the pool: the median over
 //! the rounds of the best of several products each. Products are added to the same results again and again, so that no memory
 //! is taken from the system meanwhile.
 
 use half::bf16;
-use kernels::packed::{Isa, Matrix, Packed, Products};
+use kernels::packed::{BlockFormat, Isa, Matrix, Packed, Products};
 use std::time::{Duration, Instant};
+use strum::VariantArray;
 
-/// Weights `[n, k]` of the projections of pythia-70m and pythia-160m, and of the head of the latter.
-const WEIGHTS: [[usize; 2]; 5] = [[2_048, 512], [512, 2_048], [3_072, 768], [768, 3_072], [50_304, 768]];
+/// Weights `[n, k]` of the projections of pythia-70m and pythia-160m, of the head of the latter, and of projections of a
+/// llama of 7 billion weights.
+const WEIGHTS: [[usize; 2]; 7] =
+    [[2_048, 512], [512, 2_048], [3_072, 768], [768, 3_072], [50_304, 768], [4_096, 4_096], [11_008, 4_096]];
 /// Rows of activations: tokens of a batch.
-const ROWS: [usize; 5] = [1, 8, 64, 512, 2_048];
+const ROWS: [usize; 5] = [1, 8, 64, 256, 1_024];
 /// Time that a kind runs for in a round, at least.
 const TURN: Duration = Duration::from_millis(60);
 
@@ -25,13 +28,19 @@ struct Kind {
 }
 
 fn main() {
+    let (mut rounds, mut shapes) = (5, WEIGHTS.to_vec());
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let rounds = match (arguments.next().as_deref(), arguments.next()) {
-        (None, _) => 5,
-        (Some("--rounds"), Some(rounds)) => rounds.parse().expect("--rounds takes a number"),
-        _ => panic!("usage: products [--rounds N]"),
-    };
-    for (index, shape) in WEIGHTS.into_iter().enumerate() {
+    while let Some(argument) = arguments.next() {
+        let value = arguments.next().unwrap_or_default();
+        match (argument.as_str(), value.split_once(',')) {
+            ("--rounds", None) => rounds = value.parse().expect("--rounds takes a number"),
+            ("--weights", Some((n, k))) => {
+                shapes = vec![[n, k].map(|size| size.parse().expect("--weights takes two sizes"))];
+            }
+            _ => panic!("usage: products [--rounds N] [--weights N,K]"),
+        }
+    }
+    for (index, shape) in shapes.into_iter().enumerate() {
         let mut kinds = kinds(shape);
         if index == 0 {
             let names: Vec<_> = kinds.iter().map(|kind| kind.name.as_str()).collect();
@@ -60,7 +69,21 @@ fn kinds([n, k]: [usize; 2]) -> Vec<Kind> {
             kinds.push(Kind { name: format!("{isa:?} {name}"), packed, rates: Vec::new() });
         }
     }
+    for format in BlockFormat::VARIANTS.iter().copied().filter(|format| k.is_multiple_of(format.weights())) {
+        let rows = random_blocks(format, n, k);
+        let rows: Vec<&[u8]> = rows.chunks_exact(rows.len() / n).collect();
+        for isa in [Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| isa.runs_blocks()) {
+            let packed = Packed::of_blocks(&rows, k, format, isa).expect("blocks with finite scales");
+            kinds.push(Kind { name: format!("{isa:?} {}", format.name()), packed, rates: Vec::new() });
+        }
+    }
     kinds
+}
+
+/// Weights `[n, k]` of random bytes whose scales are small: a byte of 28 begins a half of about 0.004.
+fn random_blocks(format: BlockFormat, n: usize, k: usize) -> Vec<u8> {
+    let bytes = n * k / format.weights() * format.bytes();
+    numbers(bytes).into_iter().map(|number| ((number * 14.0) as i8 + 14) as u8).collect()
 }
 
 /// Replaces the rates of all kinds, in GFLOP/s.

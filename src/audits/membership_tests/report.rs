@@ -10,7 +10,7 @@ use crate::audits::clusters::{clusters, row_clusters};
 use crate::audits::columns::RowError;
 use crate::audits::error::AuditFailure;
 use crate::audits::evidence::controls_itself;
-use crate::audits::report::{Evidence, adjust_by_holm, cautions_of_evidence, provenance};
+use crate::audits::report::{Evidence, adjust_by_holm, caution_of_quantization, cautions_of_evidence, provenance};
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, MAX_NAMED, SampleScores};
 use crate::audits::run_event::RunEvent;
@@ -259,6 +259,7 @@ fn cautions_of_test(request: &AuditRequest, kind: TestKind, results: &AuditResul
         _ => false,
     };
     let mut all: Vec<Warning> = warnings(&samples, &[]).into_iter().filter(is_of_kind).collect();
+    all.extend(caution_of_quantization(&results.model));
     if kind.units().is_none() {
         all.extend(cautions_of_evidence(request, results, None));
     }

@@ -5,6 +5,7 @@ use crate::audits::evidence::{Verdict, is_controllable};
 use crate::audits::findings::SharedTextFindings;
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
+use crate::pool::ModelInfo;
 use crate::wire::number_of;
 use mia::statistics::{Shift, Warning, WarningCode, method_warnings, warnings};
 
@@ -27,6 +28,17 @@ pub fn cautions(request: &AuditRequest, results: &AuditResults, rows: &[&SampleS
         all.extend(method_warnings(&column.method.label, scored, labelled, targets));
     }
     all
+}
+
+/// Warning about a model whose weights are quantised.
+pub fn caution_of_quantization(model: &ModelInfo) -> Option<Warning> {
+    let quantization = model.quantization.as_ref()?;
+    let detail = format!(
+        "`{}` is quantised to {quantization}, which weakens what its log-probabilities show of its training data, so that less is \
+         found than in the model before it was quantised; audit that model as well, and `compare` the two audits",
+        model.id
+    );
+    Some(Warning { code: WarningCode::QuantizedModel, detail })
 }
 
 /// Warning about the run itself.

@@ -6,7 +6,7 @@ mod document;
 mod evidence;
 mod provenance;
 
-pub use cautions::cautions_of_evidence;
+pub use cautions::{caution_of_quantization, cautions_of_evidence};
 pub use document::{
     AuditReport, Averages, Excluded, GroupAverage, GroupMethod, GroupReport, MeanTpr, MethodFindings, MethodReport,
     SampleCounts, SeedSpread, SeedSummary, Separation, VersusBaseline,
@@ -39,6 +39,7 @@ pub fn build_report(
     }
     let everyone: Vec<&SampleScores> = results.rows.iter().collect();
     let mut warnings = cautions(request, results, &everyone);
+    warnings.extend(caution_of_quantization(&results.model));
     warnings.extend(cautions_of_run(results));
     let mut groups: IndexMap<&str, Vec<&SampleScores>> = IndexMap::new();
     for row in &results.rows {

@@ -24,6 +24,10 @@ pub struct Provenance {
     /// Possible deviation of its numbers from those in f32, by checkpoints that were tested on the CPU; absent if they are f32's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
+    /// What its weights are quantised to, as in `Q4_K_M`; absent if they are not quantised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(examples("Q4_K_M"))]
+    pub quantization: Option<String>,
     pub device: String,
     /// The commit of a model from the Hub.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,6 +71,10 @@ pub struct OtherModel {
     /// Possible deviation of its numbers from those in f32, by checkpoints that were tested on the CPU; absent if they are f32's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
+    /// What its weights are quantised to, as in `Q4_K_M`; absent if they are not quantised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(examples("Q4_K_M"))]
+    pub quantization: Option<String>,
     /// Server that runs it, if it is served elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<BackendInfo>,
@@ -103,13 +111,15 @@ pub struct ExpandedRequest {
 
 pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance {
     let AuditResults { model, other_models, control, .. } = results;
-    let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, device, commit, backend, adapter } = model.clone();
+    let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, quantization, device, commit, backend, adapter } =
+        model.clone();
     Provenance {
         model: id,
         model_digest: digest,
         tokenizer_digest,
         dtype,
         rounding,
+        quantization,
         device,
         commit,
         backend,
@@ -144,6 +154,7 @@ impl Provenance {
             tokenizer_digest,
             dtype,
             rounding,
+            quantization,
             device,
             commit,
             backend,
@@ -156,6 +167,7 @@ impl Provenance {
             tokenizer_digest,
             dtype,
             rounding,
+            quantization,
             device,
             commit,
             backend,
@@ -186,13 +198,15 @@ impl Provenance {
 impl OtherModel {
     /// The model without its place, which reports do not name.
     pub fn model_info(&self) -> ModelInfo {
-        let Self { model, model_digest, tokenizer_digest, dtype, rounding, backend, adapter_digest } = self.clone();
+        let Self { model, model_digest, tokenizer_digest, dtype, rounding, quantization, backend, adapter_digest } =
+            self.clone();
         ModelInfo {
             id: model,
             digest: model_digest,
             tokenizer_digest,
             dtype,
             rounding,
+            quantization,
             device: String::new(),
             commit: None,
             backend,
@@ -203,7 +217,17 @@ impl OtherModel {
 
 impl From<&ModelInfo> for OtherModel {
     fn from(model: &ModelInfo) -> Self {
-        let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, backend, adapter, .. } = model.clone();
-        Self { model: id, model_digest: digest, tokenizer_digest, dtype, rounding, backend, adapter_digest: adapter }
+        let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, quantization, backend, adapter, .. } =
+            model.clone();
+        Self {
+            model: id,
+            model_digest: digest,
+            tokenizer_digest,
+            dtype,
+            rounding,
+            quantization,
+            backend,
+            adapter_digest: adapter,
+        }
     }
 }

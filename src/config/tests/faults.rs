@@ -199,7 +199,7 @@ fn what_is_wrong_with_servers_elsewhere_is_named() {
         (served("kind = \"vllm\", urls = [\"http://a\"], api_key_env = \"\""), "served.api_key_env", "variable"),
         (served("kind = \"vllm\", urls = [\"http://a\"], key = \"secret\""), "served.key", "unknown key"),
         (model("served = { kind = \"vllm\", urls = [\"http://a\"] }"), "tokenizer", "is required"),
-        (model("tokenizer = \"t\""), "tokenizer", "goes with `served` alone"),
+        (model("tokenizer = \"t\""), "tokenizer", "goes with `served` and with a `source` in GGUF"),
         (urls("\"http://a\"") + "\ndevice = \"cpu\"", "device", "up to the server"),
         (urls("\"http://a\"") + "\ndtype = \"bf16\"", "dtype", "up to the server"),
         (urls("\"http://a\"") + "\nadapters = [{ name = \"x\", source = \"x\" }]", "adapters", "adapters run where"),

@@ -39,6 +39,7 @@ pub(crate) fn model(id: &str, digest: &str, devices: &[usize]) -> Model {
             tokenizer_digest: "sha256:demo".to_owned(),
             dtype: "f32".to_owned(),
             rounding: None,
+            quantization: None,
             device: "fake".to_owned(),
             commit: None,
             backend: None,

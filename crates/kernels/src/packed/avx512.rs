@@ -4,13 +4,12 @@
 //! moves the sums to memory at every step, at a fifth of the speed.
 #![expect(clippy::needless_range_loop, reason = "see above")]
 
-use super::matrix::{CHAIN, Element, LANES, PackedLine, ROWS, blocks};
+use super::matrix::{Element, LANES, PackedLine, ROWS};
 use super::panels::{VECTORS, lines_of_pair};
-use super::rows::{Tile, Values};
+use super::rows::{Strip, Tile, Values};
 use super::target::Target;
 use std::arch::x86_64::*;
 use std::mem::transmute;
-use std::ops::Range;
 
 type Vectors = [__m512; VECTORS];
 
@@ -37,29 +36,26 @@ pub(super) unsafe fn fill(target: Target, tile: &Tile) {
 /// # Safety
 /// As for [`fill`], for a tile of R rows.
 unsafe fn sums<const R: usize>(target: Target, tile: &Tile) {
-    let (k, panel) = (tile.weights.k, tile.weights.panel(tile.panel));
-    for steps in blocks(k, CHAIN) {
-        let target = if steps.start > 0 { target.further() } else { target };
-        prefetch::<R>(target);
-        let lines = &panel[steps.start / 2 * lines_of_pair(tile.weights.element)..];
-        // SAFETY: guaranteed by the caller; the slices are long enough, otherwise their creation panics.
-        unsafe {
-            match &tile.x.values {
-                Values::F32(x) => {
-                    let x = Strip::<R, _>::new(x, tile.rows.start, k, steps);
-                    match tile.weights.element {
-                        Element::F32 => f32_tile::<R, F32>(target, &x, lines, tile.columns),
-                        Element::F16 => f32_tile::<R, F16>(target, &x, lines, tile.columns),
-                        Element::Bf16 => f32_tile::<R, Bf16>(target, &x, lines, tile.columns),
-                    }
+    prefetch::<R>(target);
+    let (k, steps) = (tile.k, tile.steps.clone());
+    let lines = &tile.lines[..steps.len().div_ceil(2) * lines_of_pair(tile.element)];
+    // SAFETY: guaranteed by the caller; the slices are long enough, otherwise their creation panics.
+    unsafe {
+        match &tile.x.values {
+            Values::F32(x) => {
+                let x = Strip::<R, _>::new(x, tile.rows.start, k, steps);
+                match tile.element {
+                    Element::F32 => f32_tile::<R, F32>(target, &x, lines, tile.columns),
+                    Element::F16 => f32_tile::<R, F16>(target, &x, lines, tile.columns),
+                    Element::Bf16 => f32_tile::<R, Bf16>(target, &x, lines, tile.columns),
                 }
-                Values::Pairs(pairs) => {
-                    let steps = steps.start / 2..steps.end.div_ceil(2);
-                    let x = Strip::<R, _>::new(pairs, tile.rows.start, k.div_ceil(2), steps);
-                    bf16_tile(target, &x, lines, tile.columns);
-                }
-                Values::Strips(_) => unreachable!("strips are multiplied as tiles"),
             }
+            Values::Pairs(pairs) => {
+                let steps = steps.start / 2..steps.end.div_ceil(2);
+                let x = Strip::<R, _>::new(pairs, tile.rows.start, k.div_ceil(2), steps);
+                bf16_tile(target, &x, lines, tile.columns);
+            }
+            Values::Strips(_) => unreachable!("strips are multiplied as tiles"),
         }
     }
 }
@@ -73,30 +69,6 @@ fn prefetch<const R: usize>(target: Target) {
             // SAFETY: a prefetch touches no memory that could be seen, wherever it points.
             unsafe { _mm_prefetch::<_MM_HINT_ET0>(address.cast_const().cast()) };
         }
-    }
-}
-
-/// Adjacent columns of R rows.
-struct Strip<'a, const R: usize, T> {
-    /// Starts with the first element of the first row.
-    values: &'a [T],
-    stride: usize,
-    steps: usize,
-}
-
-impl<'a, const R: usize, T: Copy> Strip<'a, R, T> {
-    fn new(values: &'a [T], row: usize, stride: usize, columns: Range<usize>) -> Self {
-        let first = row * stride + columns.start;
-        let values = &values[first..first + (R - 1) * stride + columns.len()];
-        Self { values, stride, steps: columns.len() }
-    }
-
-    /// # Safety
-    /// r is less than R, and q less than the number of steps.
-    #[inline(always)]
-    unsafe fn get(&self, r: usize, q: usize) -> T {
-        // SAFETY: guaranteed by the caller and by `new`.
-        unsafe { *self.values.get_unchecked(r * self.stride + q) }
     }
 }
 

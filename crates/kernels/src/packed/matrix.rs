@@ -75,7 +75,8 @@ impl Matrix<'_> {
 /// Maximum number of rows of a tile. Rows of activations are often a power of two apart; 8 of them still share the L1
 /// cache.
 pub(super) const ROWS: usize = 8;
-/// Steps of k that are summed before they are added to the result: shorter chains round less. An even number.
+/// Steps of k that are summed before they are added to the result: shorter chains round less. An even
+/// number, and a multiple of the weights of every block.
 pub(super) const CHAIN: usize = 512;
 
 /// Splits `0..count` into ranges of at most `step`.

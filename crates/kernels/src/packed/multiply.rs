@@ -1,14 +1,15 @@
 //! Divides products into tiles and distributes them over threads.
 
 use super::amx::{self, by_machine};
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::isa::Isa;
-use super::matrix::{ROWS, blocks};
-use super::pack::{Packed, PackedLayout};
+use super::matrix::{CHAIN, PackedLine, ROWS, blocks};
+use super::pack::{Packed, PackedLayout, Storage};
+use super::panels::lines_of_pair;
 use super::rows::{Rows, Tile, Values};
 use super::scalar;
 use super::target::Target;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 use crate::activation;
 use crate::activation::Activation;
 use crate::shared_mut::SharedMut;
@@ -143,24 +144,48 @@ impl Packed {
         row_blocks.into_iter().flat_map(with_panels).collect()
     }
 
-    /// Rows of activations that fit in the L2 cache, in whole tiles.
+    /// Rows of activations that fit in the L2 cache, in whole tiles: their steps of a chain where the weights are converted
+    /// chain by chain, so that each conversion serves many rows.
     pub fn rows_in_cache(&self) -> usize {
-        match self.layout {
-            PackedLayout::Vectors => (ACTIVATIONS / (4 * ROWS * self.k.max(1))).clamp(1, 16) * ROWS,
-            PackedLayout::Tiles(_) => amx::ROWS,
+        match (self.layout, &self.weights) {
+            (PackedLayout::Tiles(_), _) => amx::ROWS,
+            (PackedLayout::Vectors, Storage::Panels(_)) => {
+                (ACTIVATIONS / (4 * ROWS * self.k.max(1))).clamp(1, 16) * ROWS
+            }
+            (PackedLayout::Vectors, Storage::Blocks(_)) => ACTIVATIONS / (4 * CHAIN),
         }
     }
 
     /// # Safety
     /// The results of the part are inside the allocation of `target`, and no other thread accesses them.
     unsafe fn fill(&self, target: Target, x: &Rows, part: &ProductPart, activation: Option<Activation>) {
+        let mut converted = Vec::new();
         for panel in part.panels.clone() {
             let columns = self.columns(panel..panel + 1);
-            for row in part.rows.clone().step_by(ROWS) {
-                let rows = row..(row + ROWS).min(part.rows.end);
-                let tile = Tile { weights: self, x, rows, panel, columns: columns.len() };
+            let row_tiles = || part.rows.clone().step_by(ROWS).map(|row| row..(row + ROWS).min(part.rows.end));
+            let fill_tile = |rows: Range<usize>, steps: Range<usize>, lines: &[PackedLine]| {
+                let target = target.from(rows.start, columns.start);
+                let target = if steps.start > 0 { target.further() } else { target };
+                let (k, element, columns) = (self.k, self.element, columns.len());
                 // SAFETY: the caller guarantees the rows and columns of the tile.
-                unsafe { self.fill_tile(target.from(row, columns.start), &tile) };
+                unsafe { self.fill_tile(target, &Tile { x, rows, k, steps, lines, element, columns }) };
+            };
+            match &self.weights {
+                Storage::Panels(_) => {
+                    let lines = self.panel(panel);
+                    for rows in row_tiles() {
+                        for steps in blocks(self.k, CHAIN) {
+                            let first = steps.start / 2 * lines_of_pair(self.element);
+                            fill_tile(rows.clone(), steps, &lines[first..]);
+                        }
+                    }
+                }
+                Storage::Blocks(weights) => {
+                    for steps in blocks(self.k, CHAIN) {
+                        weights.panel(&mut converted, panel, steps.clone());
+                        row_tiles().for_each(|rows| fill_tile(rows, steps.clone(), &converted));
+                    }
+                }
             }
             if let Some(activation) = activation {
                 let Target { out, stride, .. } = target.from(part.rows.start, columns.start);
@@ -177,6 +202,9 @@ impl Packed {
             // SAFETY: guaranteed by the caller; packing refuses instructions that are not available.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { avx512::fill(target, tile) },
+            // SAFETY: as above; only weights in blocks, which become f32, run on AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { avx2::fill(target, tile) },
             // SAFETY: guaranteed by the caller.
             _ => unsafe { scalar::fill(target, tile) },
         }

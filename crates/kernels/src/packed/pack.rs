@@ -1,5 +1,6 @@
 //! Packed weights.
 
+use super::blocks::{BlockError, BlockFormat, Blocks};
 use super::isa::{Isa, Products};
 use super::matrix::{Element, LANES, Matrix, PackedLine};
 use super::panels;
@@ -19,13 +20,21 @@ pub(super) enum PackedLayout {
 
 /// Weights `[n, k]`, divided into panels of some of the n; the last panel is padded with zeros, as is k.
 pub struct Packed {
-    lines: Vec<PackedLine>,
+    pub(super) weights: Storage,
     pub(super) layout: PackedLayout,
     pub(super) element: Element,
     pub(super) products: Products,
     pub(super) isa: Isa,
     pub(super) n: usize,
     pub(super) k: usize,
+}
+
+/// How weights are kept.
+pub(super) enum Storage {
+    /// Panels, as the layout has them.
+    Panels(Vec<PackedLine>),
+    /// Blocks, of which panels in f32 are made while they are multiplied.
+    Blocks(Blocks),
 }
 
 impl PackedLayout {
@@ -77,7 +86,24 @@ impl Packed {
                 PackedLayout::Tiles(terms) => tile_panels::pack(lines, weights, columns, k, terms),
             }
         });
-        Self { lines, layout, element, products, isa, n, k }
+        Self { weights: Storage::Panels(lines), layout, element, products, isa, n, k }
+    }
+
+    /// Keeps weights `[n, k]` in blocks: the bytes of each of the n rows, in the order of the outputs. Products are those of
+    /// f32, bit for bit those of weights that were converted to f32 before they were packed; they run on `isa`, of
+    /// [`Isa::best_for_blocks`].
+    ///
+    /// # Errors
+    /// [`BlockError`] if k is not a whole number of blocks, a row has another length than k requires, or a scale is not
+    /// finite.
+    ///
+    /// # Panics
+    /// If the machine lacks the instructions, or they are those of tiles: errors of the caller, never of a request.
+    pub fn of_blocks(rows: &[&[u8]], k: usize, format: BlockFormat, isa: Isa) -> Result<Self, BlockError> {
+        assert!(isa.runs_blocks(), "packed: {isa:?} does not multiply blocks");
+        let weights = Storage::Blocks(Blocks::new(rows, k, format)?);
+        let (layout, element, products) = (PackedLayout::Vectors, Element::F32, Products::F32);
+        Ok(Self { weights, layout, element, products, isa, n: rows.len(), k })
     }
 
     /// Outputs and inputs, `[n, k]`.
@@ -98,6 +124,9 @@ impl Packed {
     pub fn copy_row(&self, out: &mut [f32], row: usize) {
         assert!(row < self.n && out.len() == self.k, "packed: there is no row {row} of length {}", out.len());
         assert!(Self::keeps_weights(self.element, self.isa), "packed: terms of f32 weights are not the weights");
+        if let Storage::Blocks(blocks) = &self.weights {
+            return blocks.copy_row(out, row);
+        }
         let width = self.layout.columns();
         let (panel, column) = (self.panel(row / width), row % width);
         for (q, out) in out.iter_mut().enumerate() {
@@ -136,12 +165,22 @@ impl Packed {
 
     /// The first line of all panels.
     pub(super) fn first_line(&self) -> *const PackedLine {
-        self.lines.as_ptr()
+        self.lines().as_ptr()
     }
 
     /// The words of a panel.
+    ///
+    /// # Panics
+    /// If the weights are kept in blocks: an error of the caller, never of a request.
     pub(super) fn panel(&self, panel: usize) -> &[PackedLine] {
         let length = self.layout.lines(self.element, self.k);
-        &self.lines[panel * length..(panel + 1) * length]
+        &self.lines()[panel * length..(panel + 1) * length]
+    }
+
+    fn lines(&self) -> &[PackedLine] {
+        match &self.weights {
+            Storage::Panels(lines) => lines,
+            Storage::Blocks(_) => panic!("packed: weights in blocks have no panels"),
+        }
     }
 }

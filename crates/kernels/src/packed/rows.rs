@@ -2,7 +2,7 @@
 
 use super::amx::{Strips, by_machine};
 use super::isa::Products;
-use super::matrix::ROWS;
+use super::matrix::{Element, PackedLine, ROWS};
 use super::pack::{Packed, PackedLayout};
 use crate::simd::vectorised;
 use rayon::prelude::*;
@@ -79,11 +79,41 @@ pub(super) fn rounded(x: f32) -> u32 {
     if x.is_nan() { bits >> 16 | 0x40 } else { bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16 }
 }
 
-/// At most [`ROWS`](super::matrix::ROWS) rows and one panel; the first `columns` results are computed.
+/// At most [`ROWS`](super::matrix::ROWS) rows and one panel, for a chain of k; the first `columns` results are computed.
 pub(super) struct Tile<'a> {
-    pub weights: &'a Packed,
     pub x: &'a Rows<'a>,
     pub rows: Range<usize>,
-    pub panel: usize,
+    pub k: usize,
+    /// The steps of k, from an even one on.
+    pub steps: Range<usize>,
+    /// The weights of the panel for these steps, as [`panels`](super::panels) has them.
+    pub lines: &'a [PackedLine],
+    pub element: Element,
     pub columns: usize,
+}
+
+/// Adjacent columns of R rows.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Strip<'a, const R: usize, T> {
+    /// Starts with the first element of the first row.
+    values: &'a [T],
+    stride: usize,
+    pub steps: usize,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<'a, const R: usize, T: Copy> Strip<'a, R, T> {
+    pub fn new(values: &'a [T], row: usize, stride: usize, columns: Range<usize>) -> Self {
+        let first = row * stride + columns.start;
+        let values = &values[first..first + (R - 1) * stride + columns.len()];
+        Self { values, stride, steps: columns.len() }
+    }
+
+    /// # Safety
+    /// r is less than R, and q less than the number of steps.
+    #[inline(always)]
+    pub unsafe fn get(&self, r: usize, q: usize) -> T {
+        // SAFETY: guaranteed by the caller and by `new`.
+        unsafe { *self.values.get_unchecked(r * self.stride + q) }
+    }
 }

@@ -63,7 +63,7 @@ pub(super) fn in_each_type(w: &[f32], check: impl Fn(&str, Matrix, &[f32])) {
 }
 
 /// The chains of fused multiply-adds, over plain slices.
-fn defined(start: &[f32], x: &[f32], w: &[f32], [m, n, k]: [usize; 3]) -> Vec<f32> {
+pub(super) fn defined(start: &[f32], x: &[f32], w: &[f32], [m, n, k]: [usize; 3]) -> Vec<f32> {
     let mut out = start.to_vec();
     for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
         for chain in blocks(k, CHAIN) {

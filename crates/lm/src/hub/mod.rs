@@ -29,7 +29,7 @@ pub use cache::HubSnapshot;
 pub use client::RetryPolicy;
 pub use dataset_files::DatasetSplit;
 pub use error::HubError;
-pub use names::{RepoId, RepoKind};
+pub use names::{RepoFile, RepoId, RepoKind};
 pub use progress::DownloadProgress;
 
 use cache::CachedRepo;
@@ -94,6 +94,17 @@ impl Hub {
         progress: &DownloadProgress,
     ) -> Result<HubSnapshot, HubError> {
         Ok(self.fetch_files(Wanted::Tokenizer, repo, revision, progress)?.0)
+    }
+
+    /// As [`Hub::fetch`], but of one file alone.
+    pub fn fetch_file(
+        &self,
+        repo: &RepoId,
+        name: &str,
+        revision: &str,
+        progress: &DownloadProgress,
+    ) -> Result<HubSnapshot, HubError> {
+        Ok(self.fetch_files(Wanted::File(name), repo, revision, progress)?.0)
     }
 
     /// Returns the Parquet files of a split of a dataset at a branch, tag or full commit hash, in the order of its rows, after

@@ -32,6 +32,22 @@ impl RepoId {
     }
 }
 
+/// A file of a repository of the Hub, as in `hub:account/name:model-Q4_K_M.gguf`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepoFile {
+    pub repo: RepoId,
+    pub name: String,
+}
+
+impl RepoFile {
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (repo, name) = text.strip_prefix("hub:")?.split_once(':')?;
+        let repo = RepoId::parse(repo)?;
+        is_file_name(name).then(|| Self { repo, name: name.to_owned() })
+    }
+}
+
 impl std::fmt::Display for RepoId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)

@@ -26,6 +26,17 @@ fn repositories_have_the_names_that_the_hub_allows() {
 }
 
 #[test]
+fn a_file_of_a_repository_is_named_behind_a_colon() {
+    let parsed = RepoFile::parse("hub:a/b-GGUF:b.Q4_K_M.gguf").unwrap();
+    assert_eq!((parsed.repo.as_str(), parsed.name.as_str()), ("a/b-GGUF", "b.Q4_K_M.gguf"));
+    for other in
+        ["a/b:c.gguf", "hub:a/b", "hub:a/b:", "hub:a/b:../c.gguf", "hub:a/b:d/c.gguf", "hub::c.gguf", "hub:a/b/c:d"]
+    {
+        assert_eq!(RepoFile::parse(other), None, "{other}");
+    }
+}
+
+#[test]
 fn file_names_and_revisions_stay_where_they_are() {
     assert!(is_file_name("model-00001-of-00002.safetensors"));
     for bad in ["", ".", "..", ".a", "a/b", "a\\b", "/a", "a\0", "a b", "a%2f", &"a".repeat(256)] {

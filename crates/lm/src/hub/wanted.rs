@@ -20,13 +20,15 @@ const MAX_DEPTH: usize = 8;
 pub enum Wanted<'a> {
     Model,
     Tokenizer,
+    /// One file of a model by its name.
+    File(&'a str),
     Split(&'a DatasetSplit),
 }
 
 impl Wanted<'_> {
     pub fn kind(self) -> RepoKind {
         match self {
-            Self::Model | Self::Tokenizer => RepoKind::Model,
+            Self::Model | Self::Tokenizer | Self::File(_) => RepoKind::Model,
             Self::Split(_) => RepoKind::Dataset,
         }
     }
@@ -43,6 +45,7 @@ impl Wanted<'_> {
                 let files = tokenizer(|name| directory.join(name).is_file());
                 has_vocabulary(&files).then_some(files)
             }
+            Self::File(name) => directory.join(name).is_file().then(|| vec![name.to_owned()]),
             Self::Split(split) => {
                 let mut paths = Vec::new();
                 collect_files(directory, "", MAX_DEPTH, &mut paths);
@@ -68,6 +71,7 @@ impl Wanted<'_> {
                 }
                 names
             }
+            Self::File(name) => vec![name.to_owned()],
             Self::Split(split) => {
                 let paths = listing.files.keys().map(String::as_str);
                 dataset_files::select(paths, split).map_err(|lacking| missing(downloader, lacking))?

@@ -2,9 +2,11 @@
 
 use super::arch::Arch;
 use super::error::ModelError;
+use super::gguf::TensorType;
 use super::storage::Storage;
 use super::weights::{Stored, Weights};
 use candle_core::{DType, Device, Tensor};
+use kernels::packed::{BlockError, BlockFormat, Isa, Packed};
 use rayon::prelude::*;
 use safetensors::Dtype;
 use std::collections::BTreeSet;
@@ -41,7 +43,8 @@ impl<'a> Assembly<'a> {
         values.clear();
         for (name, part) in names.iter().zip(&parts) {
             if !part.widen_into(&mut values) {
-                let reason = format!("type {:?} is not supported; supported types are F32, F16 and BF16", part.dtype);
+                let reason =
+                    format!("type {} is not supported; supported types are F32, F16 and BF16", part.kind.name());
                 return Err(ModelError::Tensor { name: name.clone(), reason });
             }
             self.weights.release(name);
@@ -81,12 +84,48 @@ impl<'a> Assembly<'a> {
         Ok(Some(tensor))
     }
 
+    /// A matrix in the blocks that its parts are stored in, in canonical order: as one, or one for each part if these are in blocks
+    /// of different types. `None` if a part is stored in any other way.
+    pub fn as_blocks(
+        &mut self,
+        canonical: &str,
+        shape: [usize; 2],
+        isa: Isa,
+    ) -> Result<Option<Vec<Packed>>, ModelError> {
+        let changed = self.storage.is_transposed(canonical) || self.storage.offset(canonical) != 0.0;
+        let candidates = self.storage.candidates(canonical);
+        let formats = candidates.iter().find_map(|names| self.weights.block_formats(names));
+        let Some(mut formats) = formats.filter(|_| !changed) else { return Ok(None) };
+        let (names, parts) = self.parts(canonical, &shape)?;
+        let mut counts: Vec<usize> = parts.iter().map(|part| part.shape[0]).collect();
+        let row_bytes = |format: BlockFormat| (shape[1] / format.weights() * format.bytes()).max(1);
+        let stored = parts.iter().map(Stored::bytes).zip(&formats);
+        let mut rows: Vec<&[u8]> = stored.flat_map(|(part, format)| part.chunks_exact(row_bytes(*format))).collect();
+        if let Some(order) = self.arch.and_then(|arch| self.storage.row_order(arch, canonical)) {
+            rows = order.iter().map(|&row| rows[row]).collect();
+        }
+        if formats.windows(2).all(|pair| pair[0] == pair[1]) {
+            formats.truncate(1);
+            counts = vec![shape[0]];
+        }
+        let fault = |fault: BlockError| ModelError::Tensor { name: names.join(" + "), reason: fault.to_string() };
+        let mut packed = Vec::new();
+        for (format, count) in formats.into_iter().zip(counts) {
+            let rest = rows.split_off(count.min(rows.len()));
+            packed.push(Packed::of_blocks(&rows, shape[1], format, isa).map_err(fault)?);
+            rows = rest;
+        }
+        names.iter().for_each(|name| self.weights.release(name));
+        self.used.extend(names);
+        Ok(Some(packed))
+    }
+
     /// The half type that every part of a canonical tensor is stored in, if all have the same one.
     pub fn half_type(&self, canonical: &str) -> Option<DType> {
         // From the header only: the pages of the elements may have been released already.
-        let parts = |names: Vec<String>| names.iter().map(|name| self.weights.dtype(name)).collect::<Option<Vec<_>>>();
+        let parts = |names: Vec<String>| names.iter().map(|name| self.weights.kind(name)).collect::<Option<Vec<_>>>();
         let parts = self.storage.candidates(canonical).into_iter().find_map(parts)?;
-        let stored_in = |dtype| parts.iter().all(|part| *part == dtype);
+        let stored_in = |dtype| parts.iter().all(|part| *part == TensorType::Plain(dtype));
         match () {
             () if stored_in(Dtype::F16) => Some(DType::F16),
             () if stored_in(Dtype::BF16) => Some(DType::BF16),
@@ -143,7 +182,7 @@ fn check_shape(name: &str, part: &Stored, shape: &[usize], rows: usize, transpos
     if part.shape == expected {
         return Ok(());
     }
-    let reason = format!("shape {:?}, but config.json requires {expected:?}", part.shape);
+    let reason = format!("shape {:?}, but the configuration requires {expected:?}", part.shape);
     Err(ModelError::Tensor { name: name.to_owned(), reason })
 }
 

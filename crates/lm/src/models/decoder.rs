@@ -41,7 +41,7 @@ impl Decoder {
         let (embedding, tied) = Weight::embedding(arch.head.tied, [vocab, width], form, source)?;
         let positions = match &arch.positions {
             Positions::Learned { offset } => {
-                Some((source("positions.weight", &[arch.sizes.context + offset, hidden])?, *offset))
+                Some((source.tensor("positions.weight", &[arch.sizes.context + offset, hidden])?, *offset))
             }
             Positions::Rotary(_) => None,
         };
@@ -62,9 +62,9 @@ impl Decoder {
             arch.final_norm.then(|| Norm::load("final_norm", hidden, arch.norm, arch.norm_eps, source)).transpose()?;
         let weight = match tied {
             Some(weight) => weight,
-            None => Weight::new(source("head.weight", &[vocab, width])?, form)?.into(),
+            None => Weight::load("head.weight", [vocab, width], form, source)?.into(),
         };
-        let bias = arch.biases.head.then(|| source("head.bias", &[vocab])).transpose()?;
+        let bias = arch.biases.head.then(|| source.tensor("head.bias", &[vocab])).transpose()?;
         let head = Head { weight, bias, soft_cap: arch.head.soft_cap };
         let dtype = embedding.dtype();
         let device = device.clone();

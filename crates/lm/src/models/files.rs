@@ -1,12 +1,14 @@
 //! The files of a model, in a directory or compiled into the program, and their digests.
 
 use super::error::ModelError;
+use super::gguf::{GgufError, GgufFile};
 use super::stamp::Stamp;
 #[cfg(unix)]
 use memmap2::UncheckedAdvice;
 use memmap2::{Mmap, MmapOptions};
 use mia::texts::hexadecimal;
 use rayon::prelude::*;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
@@ -33,6 +35,45 @@ pub enum ModelFiles {
     Embedded(&'static [(&'static str, &'static [u8])]),
     /// Names and contents of files in memory.
     Memory(Arc<[(String, Vec<u8>)]>),
+    /// One GGUF file in place of all.
+    Gguf(Box<GgufFiles>),
+}
+
+/// A GGUF file, which shows as the files of transformers that it stands for.
+#[derive(Clone, Debug)]
+pub struct GgufFiles {
+    /// The files that it is one of.
+    pub among: ModelFiles,
+    pub name: String,
+    /// The files of the tokenizer, where the file's own is not used.
+    pub tokenizer: Option<ModelFiles>,
+}
+
+impl GgufFiles {
+    /// The content of a file that is made from the GGUF file; `None` if that stands for no such file.
+    fn find(&self, name: &str) -> Result<Option<FileBytes>, ModelError> {
+        let make: fn(&GgufFile) -> Result<Value, GgufError> = match (name, &self.tokenizer) {
+            ("config.json", _) => |file| file.config().map(Value::Object),
+            ("generation_config.json", _) => return Ok(None),
+            (_, Some(tokenizer)) => return tokenizer.find(name),
+            ("tokenizer.json", None) => |file| file.tokenizer(),
+            ("tokenizer_config.json", None) => |file| file.tokenizer_config(),
+            _ => return Ok(None),
+        };
+        let bytes = self.among.open_weights(&self.name)?;
+        let document = GgufFile::read(&bytes).and_then(|file| make(&file));
+        let document = document.map_err(|reason| self.among.error(&self.name, reason))?;
+        Ok(Some(FileBytes::Loaded(document.to_string().into_bytes())))
+    }
+
+    /// The paths of what is read.
+    fn paths(&self) -> Vec<PathBuf> {
+        let file = match &self.among {
+            ModelFiles::Directory(directory) => vec![directory.join(&self.name)],
+            other => other.paths(),
+        };
+        file.into_iter().chain(self.tokenizer.iter().flat_map(ModelFiles::paths)).collect()
+    }
 }
 
 /// The content of one file.
@@ -59,6 +100,11 @@ impl FileBytes {
                 tracing::debug!(%why, "pages of weights stay in memory until their file is closed");
             }
         }
+    }
+
+    /// SHA-256 as `sha256:<hex>`.
+    pub fn digest(&self) -> Result<String, ModelError> {
+        Ok(format!("sha256:{}", self.sha256()?))
     }
 
     /// SHA-256 in hexadecimal. A mapped file is hashed by reading it, so that one that is truncated meanwhile ends in an error
@@ -119,6 +165,9 @@ impl ModelFiles {
 
     /// The content of a file, or `None` if it does not exist.
     pub fn find(&self, name: &str) -> Result<Option<FileBytes>, ModelError> {
+        if let Self::Gguf(gguf) = self {
+            return gguf.find(name);
+        }
         self.find_with(name, |path| {
             let mut bytes = Vec::new();
             open_regular(path)?.read_to_end(&mut bytes)?;
@@ -150,6 +199,7 @@ impl ModelFiles {
                 let index = files.iter().position(|(n, _)| n == name);
                 Ok(index.map(|index| FileBytes::Memory(Arc::clone(files), index)))
             }
+            Self::Gguf(gguf) => gguf.among.find_with(name, open),
             Self::Directory(directory) => match open(&directory.join(name)) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
                 Err(e) => Err(self.error(name, e)),
@@ -160,9 +210,15 @@ impl ModelFiles {
 
     /// The state of the files, to detect later changes.
     pub fn stamp(&self) -> Result<Stamp, ModelError> {
+        Stamp::take(&self.paths())
+    }
+
+    /// The directories and files on disk that are read.
+    fn paths(&self) -> Vec<PathBuf> {
         match self {
-            Self::Directory(directory) => Stamp::take(directory),
-            Self::Embedded(_) | Self::Memory(_) => Ok(Stamp::default()),
+            Self::Directory(directory) => vec![directory.clone()],
+            Self::Embedded(_) | Self::Memory(_) => Vec::new(),
+            Self::Gguf(gguf) => gguf.paths(),
         }
     }
 
@@ -184,11 +240,7 @@ impl ModelFiles {
     }
 
     fn refuse_changes(&self, since: &Stamp, reason: &str) -> Result<(), ModelError> {
-        let now = match self {
-            Self::Directory(directory) => Stamp::now(directory)?,
-            Self::Embedded(_) | Self::Memory(_) => Stamp::default(),
-        };
-        match since.difference(&now) {
+        match since.difference(&Stamp::now(&self.paths())?) {
             None => Ok(()),
             Some(path) => Err(ModelError::File { path: path.display().to_string(), reason: reason.to_owned() }),
         }
@@ -199,6 +251,7 @@ impl ModelFiles {
             Self::Directory(directory) => directory.join(name).display().to_string(),
             Self::Embedded(_) => format!("(embedded) {name}"),
             Self::Memory(_) => name.to_owned(),
+            Self::Gguf(gguf) => return gguf.among.error(&gguf.name, reason),
         };
         ModelError::File { path, reason: reason.to_string() }
     }

@@ -3,6 +3,7 @@
 use super::arch::Arch;
 use super::cuda::attention_tiling;
 use super::families::Network;
+use super::gguf::TensorType;
 use super::logit_stats;
 use super::mamba::MambaArch;
 use super::ops::{Form, Multiply};
@@ -60,8 +61,9 @@ pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DTy
         Some(&[n, k]) if network.is_matrix(name, &[n, k]) => Some([n, k]),
         _ => None,
     };
-    let all_have_type =
-        |dtype| used().filter(|name| matrix(name).is_some()).all(|name| weights.dtype(name) == Some(dtype));
+    let all_have_type = |dtype| {
+        used().filter(|name| matrix(name).is_some()).all(|name| weights.kind(name) == Some(TensorType::Plain(dtype)))
+    };
     let packed = match form {
         Form::Fused(Multiply::Packed(products, isa)) => {
             let element = match products {
@@ -74,12 +76,19 @@ pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DTy
         }
         Form::Fused(Multiply::Gemm) | Form::Gpu(_) | Form::Plain => None,
     };
-    let bytes = |name: &str| match (packed, matrix(name)) {
+    let in_blocks = |name: &str| {
+        form.isa_for_blocks()?;
+        let parts = network.parts_with(name);
+        let place = parts.iter().position(|part| part == name)?;
+        Some(weights.block_formats(&parts)?.get(place)?.packed_bytes(matrix(name)?))
+    };
+    let otherwise = |name: &str| match (packed, matrix(name)) {
         (Some(form), Some(shape)) if network.is_embedding(name) => form.embedding_bytes(shape, network.has_tied_head()),
         // Some families store `[in, out]`.
         (Some(form), Some([n, k])) => form.bytes([n, k]).max(form.bytes([k, n])),
         _ => weights.shape(name).map_or(0, |shape| shape.iter().product::<usize>().saturating_mul(plain)),
     };
+    let bytes = |name: &str| in_blocks(name).unwrap_or_else(|| otherwise(name));
     used().map(|name| bytes(name) as u64).fold(0, u64::saturating_add)
 }
 

@@ -151,7 +151,7 @@ fn query_key_norms(
         None => return Ok(None),
         Some(QueryKeyNorm::Head) => (arch.sizes.head_dim, arch.sizes.head_dim),
     };
-    let query = source(&format!("layers.{index}.query_norm.weight"), &[query])?;
-    let key = source(&format!("layers.{index}.key_norm.weight"), &[key])?;
+    let query = source.tensor(&format!("layers.{index}.query_norm.weight"), &[query])?;
+    let key = source.tensor(&format!("layers.{index}.key_norm.weight"), &[key])?;
     Ok(Some(QueryKeyNorms { query, key, eps: arch.norm_eps }))
 }

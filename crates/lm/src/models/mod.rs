@@ -20,6 +20,7 @@ mod error;
 pub mod families;
 pub mod files;
 pub mod footprint;
+pub mod gguf;
 mod greedy;
 mod layer;
 pub mod logit_stats;

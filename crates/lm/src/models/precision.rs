@@ -2,6 +2,7 @@
 
 use super::checkpoint::Checkpoint;
 use super::error::ModelError;
+use super::gguf::TensorType;
 use super::ops::{Form, Multiply};
 use candle_core::DType;
 use kernels::packed::Products;
@@ -33,9 +34,9 @@ pub fn choose(wanted: Dtype, on_cpu: bool, checkpoint: &Checkpoint) -> Result<DT
         Dtype::F16 => DType::F16,
         Dtype::Bf16 => DType::BF16,
         Dtype::Auto if on_cpu || only_f32 => DType::F32,
-        Dtype::Auto => match checkpoint.weights.main_dtype(|name| !checkpoint.description.network.ignores(name)) {
-            Some(safetensors::Dtype::F16) => DType::F16,
-            Some(safetensors::Dtype::BF16) => DType::BF16,
+        Dtype::Auto => match checkpoint.weights.main_kind(|name| !checkpoint.description.network.ignores(name)) {
+            Some(TensorType::Plain(safetensors::Dtype::F16)) => DType::F16,
+            Some(TensorType::Plain(safetensors::Dtype::BF16)) => DType::BF16,
             _ => DType::F32,
         },
     };

@@ -17,7 +17,7 @@ pub struct Rotary {
 }
 
 /// Scaling of wavelengths for a longer context.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum RotaryScaling {
     None,
     /// All by the same factor (Chen et al. 2023).
@@ -31,6 +31,8 @@ pub enum RotaryScaling {
         high_frequency: f64,
         original_context: f64,
     },
+    /// Each frequency is divided by a number of its own: what GGUF files have for Llama 3.1.
+    Divided(Vec<f32>),
 }
 
 impl Rotary {
@@ -42,15 +44,17 @@ impl Rotary {
     /// The angle per position for each pair, `[dims / 2]`; in f32, as the reference computes them.
     fn frequencies(&self) -> Vec<f32> {
         let frequency = |i: usize| (1.0 / self.theta.powf((2 * i) as f64 / self.dims as f64)) as f32;
-        (0..self.dims / 2).map(frequency).map(|f| self.scaling.apply(f)).collect()
+        (0..self.dims / 2).map(|i| self.scaling.apply(i, frequency(i))).collect()
     }
 }
 
 impl RotaryScaling {
-    fn apply(self, frequency: f32) -> f32 {
-        match self {
+    /// The frequency of a pair of elements.
+    fn apply(&self, pair: usize, frequency: f32) -> f32 {
+        match *self {
             Self::None => frequency,
             Self::Linear { factor } => frequency / factor as f32,
+            Self::Divided(ref divisors) => divisors.get(pair).map_or(frequency, |divisor| frequency / divisor),
             Self::Llama3 { factor, low_frequency, high_frequency, original_context } => {
                 let wavelength = 2.0 * std::f64::consts::PI / f64::from(frequency);
                 let scaled = f64::from(frequency) / factor;

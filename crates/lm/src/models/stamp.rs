@@ -16,7 +16,7 @@ const MOST_LOOKS: usize = 20;
 /// Start and end of a read of the files' metadata.
 type LookTimes = RangeInclusive<SystemTime>;
 
-/// The state of the files in a directory. Without a directory there are none, and nothing changes.
+/// The state of files, alone or in directories. Without any nothing changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(BTreeMap<PathBuf, FileState>);
 
@@ -33,19 +33,18 @@ struct FileState {
 }
 
 impl Stamp {
-    /// The state of the files in a directory, behind links too. If one has just changed, this waits for the next tick of the
-    /// clock: whatever happens to the files after this call shows in their times.
+    /// The state of the files of these paths and in the directories of these paths, behind links too. If one has just changed,
+    /// this waits for the next tick of the clock: whatever happens to the files after this call shows in their times.
     ///
     /// # Errors
-    /// [`ModelError::File`] if the directory cannot be read, or naming a file that is being written.
-    pub fn take(directory: &Path) -> Result<Self, ModelError> {
-        Self::settle(|| Self::look(directory).map_err(|error| file_error(directory, &error.to_string())))
+    /// [`ModelError::File`] if a path cannot be read, or naming a file that is being written.
+    pub fn take(paths: &[PathBuf]) -> Result<Self, ModelError> {
+        Self::settle(|| Self::look(paths))
     }
 
     /// The state of the files as it is, to be compared with one that was [taken](Self::take) before.
-    pub fn now(directory: &Path) -> Result<Self, ModelError> {
-        let (stamp, _) = Self::look(directory).map_err(|error| file_error(directory, &error.to_string()))?;
-        Ok(stamp)
+    pub fn now(paths: &[PathBuf]) -> Result<Self, ModelError> {
+        Ok(Self::look(paths)?.0)
     }
 
     /// Calls `look` until no file is fresh.
@@ -62,10 +61,23 @@ impl Stamp {
         Err(file_error(&written, "it is still being written"))
     }
 
-    fn look(directory: &Path) -> std::io::Result<(Self, LookTimes)> {
+    fn look(paths: &[PathBuf]) -> Result<(Self, LookTimes), ModelError> {
         let begin = SystemTime::now();
         let mut files = BTreeMap::new();
-        for entry in std::fs::read_dir(directory)? {
+        for path in paths {
+            Self::add(path, &mut files).map_err(|error| file_error(path, &error.to_string()))?;
+        }
+        Ok((Self(files), begin..=SystemTime::now()))
+    }
+
+    /// Adds a file, or the files in a directory.
+    fn add(path: &Path, files: &mut BTreeMap<PathBuf, FileState>) -> std::io::Result<()> {
+        let data = std::fs::metadata(path)?;
+        if !data.is_dir() {
+            files.insert(path.to_owned(), FileState::new(&data));
+            return Ok(());
+        }
+        for entry in std::fs::read_dir(path)? {
             let path = entry?.path();
             // Follows links, such as those in the Hub's cache. No file of a model is in a directory below.
             if let Ok(data) = std::fs::metadata(&path)
@@ -74,7 +86,7 @@ impl Stamp {
                 files.insert(path, FileState::new(&data));
             }
         }
-        Ok((Self(files), begin..=SystemTime::now()))
+        Ok(())
     }
 
     /// A file that another change could have left at the same time as the one that was seen. Times beyond the look are those
@@ -136,10 +148,10 @@ mod tests {
     #[test]
     fn what_is_only_read_does_not_differ() {
         let (directory, path) = directory();
-        let before = Stamp::take(directory.path()).unwrap();
+        let before = Stamp::take(&[directory.path().to_owned()]).unwrap();
         read(&path).unwrap();
         std::fs::create_dir(directory.path().join("checkpoints")).unwrap();
-        let after = Stamp::take(directory.path()).unwrap();
+        let after = Stamp::take(&[directory.path().to_owned()]).unwrap();
         assert_eq!((before.difference(&after), before == after), (None, true));
     }
 
@@ -147,32 +159,32 @@ mod tests {
     #[test]
     fn a_rewritten_file_differs_whatever_length_and_time_it_is_given() {
         let (directory, path) = directory();
-        let before = Stamp::take(directory.path()).unwrap();
+        let before = Stamp::take(&[directory.path().to_owned()]).unwrap();
         let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
         write(&path, "WEIGHTS").unwrap();
         set_back(&path, modified);
-        let rewritten = Stamp::take(directory.path()).unwrap();
+        let rewritten = Stamp::take(&[directory.path().to_owned()]).unwrap();
         assert_eq!(before.difference(&rewritten), Some(path.as_path()));
 
         let other = directory.path().with_extension("other");
         write(&other, "weights").unwrap();
         set_back(&other, modified);
         rename(&other, &path).unwrap();
-        let replaced = Stamp::take(directory.path()).unwrap();
+        let replaced = Stamp::take(&[directory.path().to_owned()]).unwrap();
         assert_eq!(rewritten.difference(&replaced), Some(path.as_path()));
     }
 
     #[test]
     fn files_that_come_and_go_differ() {
         let (directory, path) = directory();
-        let one = Stamp::take(directory.path()).unwrap();
+        let one = Stamp::take(&[directory.path().to_owned()]).unwrap();
         let added = directory.path().join("config.json");
         write(&added, "{}").unwrap();
-        let two = Stamp::take(directory.path()).unwrap();
+        let two = Stamp::take(&[directory.path().to_owned()]).unwrap();
         assert_eq!(one.difference(&two), Some(added.as_path()));
         assert_eq!(two.difference(&one), Some(added.as_path()));
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(two.difference(&Stamp::take(directory.path()).unwrap()), Some(path.as_path()));
+        assert_eq!(two.difference(&Stamp::take(&[directory.path().to_owned()]).unwrap()), Some(path.as_path()));
     }
 
     #[test]
@@ -180,18 +192,18 @@ mod tests {
         let (directory, path) = directory();
         for round in 0..5 {
             write(&path, format!("{round} first")).unwrap();
-            let before = Stamp::take(directory.path()).unwrap();
+            let before = Stamp::take(&[directory.path().to_owned()]).unwrap();
             let now = SystemTime::now();
             assert_eq!(before.fresh(&(now..=now)), None, "a change now could have the same time");
             write(&path, format!("{round} later")).unwrap();
-            assert_ne!(before, Stamp::take(directory.path()).unwrap(), "round {round}");
+            assert_ne!(before, Stamp::take(&[directory.path().to_owned()]).unwrap(), "round {round}");
         }
     }
 
     #[test]
     fn only_a_change_within_the_last_tick_is_fresh() {
         let (directory, path) = directory();
-        let (stamp, _) = Stamp::look(directory.path()).unwrap();
+        let (stamp, _) = Stamp::look(&[directory.path().to_owned()]).unwrap();
         let changed = stamp.0[&path].changed.unwrap();
         let fresh = |begin, end| stamp.fresh(&(begin..=end));
         assert_eq!(fresh(changed + TICK / 2, changed + TICK), Some(path.as_path()));
@@ -206,7 +218,7 @@ mod tests {
         let mut looks = 0;
         let refusal = Stamp::settle(|| {
             looks += 1;
-            let (stamp, _) = Stamp::look(directory.path()).unwrap();
+            let (stamp, _) = Stamp::look(&[directory.path().to_owned()]).unwrap();
             let changed = stamp.0[&path].changed.unwrap();
             Ok((stamp, changed..=changed))
         });

@@ -72,6 +72,30 @@ impl Storage {
         entries.flat_map(rooted).collect()
     }
 
+    /// The parts of the canonical tensor that a tensor on disk is a part of, itself included; empty if there is none.
+    pub fn parts_with(&self, name: &str) -> Vec<String> {
+        let Some((stem, ending)) = name.rsplit_once('.') else { return Vec::new() };
+        if self.head.contains(&stem) {
+            return vec![name.to_owned()];
+        }
+        let layer = |root: &str, part: &str| {
+            let rest = stem.strip_prefix(root)?;
+            match part.split_once('*') {
+                None => (rest == part).then_some(""),
+                Some((before, after)) => {
+                    let layer = rest.strip_prefix(before)?.strip_suffix(after)?;
+                    (!layer.is_empty() && layer.bytes().all(|byte| byte.is_ascii_digit())).then_some(layer)
+                }
+            }
+        };
+        let parts = |root: &str, parts: &[&str]| {
+            let layer = parts.iter().find_map(|part| layer(root, part))?;
+            Some(parts.iter().map(|part| format!("{root}{}.{ending}", part.replace('*', layer))).collect())
+        };
+        let rooted = self.roots.iter().flat_map(|root| self.names.iter().map(move |(_, names)| (root, names)));
+        rooted.into_iter().find_map(|(root, names)| parts(root, names)).unwrap_or_default()
+    }
+
     /// Rows of each of the parts of a canonical tensor with `rows` rows.
     pub fn part_rows(&self, arch: &Arch, canonical: &str, rows: usize, parts: usize) -> Vec<usize> {
         if parts == 3 && Canonical::parse(canonical).pattern == "layers.*.qkv" {
@@ -176,6 +200,17 @@ mod tests {
         assert!(STORAGE.candidates("layers.1.other.weight").is_empty());
         let bare = Storage { names: &[("layers.*", &["layers.*.mixer"])], ..STORAGE };
         assert_eq!(bare.candidates("layers.7.A_log")[0], ["a.layers.7.mixer.A_log"]);
+    }
+
+    #[test]
+    fn parts_are_those_of_the_same_layer() {
+        let parts = |name: &str| STORAGE.parts_with(name);
+        assert_eq!(parts("a.h.12.kv.weight"), ["a.h.12.q.weight", "a.h.12.kv.weight"]);
+        assert_eq!(parts("h.3.qkv.bias"), ["h.3.qkv.bias"]);
+        assert_eq!(parts("out.weight"), ["out.weight"]);
+        for other in ["h.x.q.weight", "h..q.weight", "h.1.other.weight", "weight", "a.out.weight"] {
+            assert!(parts(other).is_empty(), "{other}");
+        }
     }
 
     #[test]

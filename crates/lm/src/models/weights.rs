@@ -1,14 +1,18 @@
-//! The tensors on disk, opened without reading any weight: safetensors or PyTorch's own files, complete or in shards.
+//! The tensors on disk, opened without reading any weight: safetensors or PyTorch's own files, complete or in shards, or one
+//! GGUF file.
 
 use super::error::ModelError;
 use super::files::{FileBytes, ModelFiles};
+use super::gguf::{GgufFile, ROPE_DIVISORS, TensorType};
 use super::torch_bin::{self, StoredTensor};
 use half::{bf16, f16};
+use kernels::packed::BlockFormat;
 use rayon::prelude::*;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Elements per task that widens them.
 const CHUNK: usize = 1 << 16;
@@ -32,18 +36,33 @@ const ADAPTER_FORMS: [(&str, ListTensors); 2] =
     [("adapter_model.safetensors", read_safetensors), ("adapter_model.bin", read_torch)];
 
 /// Lists the tensors of one file.
-type ListTensors = fn(&[u8]) -> Result<Vec<StoredTensor>, String>;
+type ListTensors = fn(&[u8]) -> Result<Vec<ListedTensor>, String>;
+
+/// A tensor that a file lists.
+struct ListedTensor {
+    name: String,
+    kind: TensorType,
+    shape: Vec<usize>,
+    place: Place,
+}
+
+/// Where the elements of a tensor are in its file.
+enum Place {
+    /// One after the other.
+    Contiguous(Range<usize>),
+    Strided(StoredTensor),
+}
 
 /// The weight files of a model, and the location of each tensor in them.
 pub struct Weights {
     files: Vec<(String, FileBytes)>,
     /// Each with the index of its file.
-    tensors: BTreeMap<String, (usize, StoredTensor)>,
+    tensors: BTreeMap<String, (usize, ListedTensor)>,
 }
 
 /// One tensor on disk.
 pub struct Stored<'a> {
-    pub dtype: Dtype,
+    pub kind: TensorType,
     pub shape: &'a [usize],
     bytes: Cow<'a, [u8]>,
 }
@@ -51,6 +70,9 @@ pub struct Stored<'a> {
 impl Weights {
     /// Opens the first format that the directory contains.
     pub fn open(files: &ModelFiles) -> Result<Self, ModelError> {
+        if let ModelFiles::Gguf(gguf) = files {
+            return Self::read(files, vec![gguf.name.clone()], read_gguf);
+        }
         for (name, read) in FORMS {
             let names = if name.ends_with(".index.json") {
                 let Some(index) = files.find(name)? else { continue };
@@ -96,13 +118,19 @@ impl Weights {
     /// A tensor by its name on disk.
     pub fn find(&self, name: &str) -> Option<Stored<'_>> {
         let (file, tensor) = self.tensors.get(name)?;
-        Some(Stored { dtype: tensor.dtype, shape: &tensor.shape, bytes: tensor.elements(&self.files[*file].1) })
+        let bytes = &self.files[*file].1;
+        let bytes = match &tensor.place {
+            Place::Contiguous(data) => Cow::Borrowed(&bytes[data.clone()]),
+            Place::Strided(strided) => strided.elements(bytes),
+        };
+        Some(Stored { kind: tensor.kind, shape: &tensor.shape, bytes })
     }
 
     /// Releases the pages of a tensor that was read.
     pub fn release(&self, name: &str) {
         if let Some((file, tensor)) = self.tensors.get(name) {
-            self.files[*file].1.release(tensor.data.clone());
+            let (Place::Contiguous(data) | Place::Strided(StoredTensor { data, .. })) = &tensor.place;
+            self.files[*file].1.release(data.clone());
         }
     }
 
@@ -112,8 +140,17 @@ impl Weights {
     }
 
     /// The type of a tensor by its name on disk.
-    pub fn dtype(&self, name: &str) -> Option<Dtype> {
-        self.tensors.get(name).map(|(_, tensor)| tensor.dtype)
+    pub fn kind(&self, name: &str) -> Option<TensorType> {
+        self.tensors.get(name).map(|(_, tensor)| tensor.kind)
+    }
+
+    /// The formats of the blocks of these tensors; `None` if one of them is not in blocks that the kernels multiply by.
+    pub fn block_formats(&self, names: &[String]) -> Option<Vec<BlockFormat>> {
+        let format = |name: &String| match self.kind(name)? {
+            TensorType::Blocks(blocks) => blocks.format(),
+            TensorType::Plain(_) => None,
+        };
+        names.iter().map(format).collect()
     }
 
     /// The names of all tensors, in order.
@@ -127,28 +164,27 @@ impl Weights {
     }
 
     /// The type of most elements, among the tensors for which `counts` is true.
-    pub fn main_dtype(&self, counts: impl Fn(&str) -> bool) -> Option<Dtype> {
-        let mut elements: BTreeMap<Dtype, usize> = BTreeMap::new();
+    pub fn main_kind(&self, counts: impl Fn(&str) -> bool) -> Option<TensorType> {
+        let mut elements: BTreeMap<TensorType, usize> = BTreeMap::new();
         for (_, tensor) in self.tensors.values().filter(|(_, tensor)| counts(&tensor.name)) {
-            *elements.entry(tensor.dtype).or_default() += tensor.shape.iter().product::<usize>();
+            *elements.entry(tensor.kind).or_default() += tensor.shape.iter().product::<usize>();
         }
-        elements.into_iter().max_by_key(|(_, count)| *count).map(|(dtype, _)| dtype)
+        elements.into_iter().max_by_key(|(_, count)| *count).map(|(kind, _)| kind)
     }
 }
 
-fn read_safetensors(file: &[u8]) -> Result<Vec<StoredTensor>, String> {
+fn read_safetensors(file: &[u8]) -> Result<Vec<ListedTensor>, String> {
     let (header, metadata) =
         SafeTensors::read_metadata(file).map_err(|e| incomplete(file).unwrap_or_else(|| e.to_string()))?;
     // The length of the header precedes it in eight bytes.
     let start = 8 + header;
-    let stored = |(name, info): (String, &safetensors::tensor::TensorInfo)| StoredTensor {
+    let listed = |(name, info): (String, &safetensors::tensor::TensorInfo)| ListedTensor {
         name,
-        dtype: info.dtype,
+        kind: TensorType::Plain(info.dtype),
         shape: info.shape.clone(),
-        strides: row_major(&info.shape),
-        data: start + info.data_offsets.0..start + info.data_offsets.1,
+        place: Place::Contiguous(start + info.data_offsets.0..start + info.data_offsets.1),
     };
-    Ok(metadata.tensors().into_iter().map(stored).collect())
+    Ok(metadata.tensors().into_iter().map(listed).collect())
 }
 
 /// Describes a file of safetensors that was not downloaded to its end; `None` if that is not the problem.
@@ -173,17 +209,29 @@ fn is_pointer(file: &[u8]) -> bool {
     file.starts_with(b"version https://git-lfs")
 }
 
-fn read_torch(file: &[u8]) -> Result<Vec<StoredTensor>, String> {
-    torch_bin::read(file).map_err(|e| if is_pointer(file) { POINTER.to_owned() } else { e.to_string() })
+fn read_torch(file: &[u8]) -> Result<Vec<ListedTensor>, String> {
+    let tensors =
+        torch_bin::read(file).map_err(|e| if is_pointer(file) { POINTER.to_owned() } else { e.to_string() })?;
+    let listed = |tensor: StoredTensor| ListedTensor {
+        name: tensor.name.clone(),
+        kind: TensorType::Plain(tensor.dtype),
+        shape: tensor.shape.clone(),
+        place: Place::Strided(tensor),
+    };
+    Ok(tensors.into_iter().map(listed).collect())
 }
 
-/// The strides of a tensor whose last dimension is contiguous.
-fn row_major(shape: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1usize; shape.len()];
-    for axis in (1..shape.len()).rev() {
-        strides[axis - 1] = strides[axis].saturating_mul(shape[axis]);
-    }
-    strides
+/// The tensors of a GGUF file, but for the divisors of its rotary frequencies, which belong to the architecture.
+fn read_gguf(file: &[u8]) -> Result<Vec<ListedTensor>, String> {
+    let read = GgufFile::read(file).map_err(|e| if is_pointer(file) { POINTER.to_owned() } else { e.to_string() })?;
+    let tensors = read.tensors.into_iter().filter(|tensor| tensor.name != ROPE_DIVISORS);
+    let listed = tensors.map(|tensor| ListedTensor {
+        name: tensor.name,
+        kind: tensor.kind,
+        shape: tensor.shape,
+        place: Place::Contiguous(tensor.data),
+    });
+    Ok(listed.collect())
 }
 
 /// The files that an index lists; each must be in the same directory.
@@ -212,11 +260,16 @@ impl Stored<'_> {
 
     /// Appends all elements as f32, exactly; returns false for an unsupported type.
     pub fn widen_into(&self, out: &mut Vec<f32>) -> bool {
-        match self.dtype {
-            Dtype::F32 => widen(self.bytes.as_chunks().0, out, f32::from_le_bytes),
-            Dtype::F16 => widen(self.bytes.as_chunks().0, out, |b| f16::from_le_bytes(b).to_f32()),
-            Dtype::BF16 => widen(self.bytes.as_chunks().0, out, |b| bf16::from_le_bytes(b).to_f32()),
-            _ => return false,
+        match self.kind {
+            TensorType::Plain(Dtype::F32) => widen(self.bytes.as_chunks().0, out, f32::from_le_bytes),
+            TensorType::Plain(Dtype::F16) => widen(self.bytes.as_chunks().0, out, |b| f16::from_le_bytes(b).to_f32()),
+            TensorType::Plain(Dtype::BF16) => widen(self.bytes.as_chunks().0, out, |b| bf16::from_le_bytes(b).to_f32()),
+            TensorType::Plain(_) => return false,
+            TensorType::Blocks(blocks) => {
+                let start = out.len();
+                out.resize(start + self.shape.iter().product::<usize>(), 0.0);
+                blocks.dequantize(&self.bytes, &mut out[start..]);
+            }
         }
         true
     }

@@ -57,6 +57,16 @@ fn a_configuration_that_is_not_understood_is_refused_by_its_key() {
 }
 
 #[test]
+fn weights_that_were_quantised_for_transformers_are_refused_by_their_method() {
+    for method in ["bitsandbytes", "gptq", "awq"] {
+        let quantized = json!({ "quant_method": method, "bits": 4 });
+        let said = with_config("llama-gqa", |config| config["quantization_config"] = quantized.clone());
+        let says = format!("key `quantization_config`: weights that are quantised by {method} are not supported");
+        assert!(said.contains(&says), "{said}");
+    }
+}
+
+#[test]
 fn every_family_names_the_key_it_does_not_understand() {
     let llama3 = json!({ "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0,
         "original_max_position_embeddings": 32 });

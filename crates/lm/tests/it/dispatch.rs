@@ -38,7 +38,7 @@ fn forms(name: &str, checkpoint: &Checkpoint, level: Level) -> Vec<(Vec<Form>, D
         let runs = move |isa: &Isa| match isa {
             Isa::Scalar => scalar,
             Isa::AmxEmulated => scalar || level == Level::Avx512,
-            Isa::Avx512 | Isa::Amx => true,
+            Isa::Avx2 | Isa::Avx512 | Isa::Amx => true,
         };
         Isa::groups(products).into_iter().map(move |isas| {
             let forms = isas.into_iter().filter(runs).map(|isa| Form::Fused(Multiply::Packed(products, isa)));

@@ -6,6 +6,7 @@ mod checkpoints;
 mod common;
 mod continuation;
 mod dispatch;
+mod gguf;
 mod gradients;
 mod invariance;
 mod mamba;

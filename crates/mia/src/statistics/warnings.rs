@@ -52,6 +52,8 @@ pub enum WarningCode {
     CalibrationOverlap,
     /// Texts ran twice for weights by the entropy of the dataset, since the cache does not hold the statistics of all.
     RepeatedPasses,
+    /// The weights of the model are quantised, which weakens what it shows of its training data.
+    QuantizedModel,
 }
 
 /// The properties of one sample that warnings depend on.

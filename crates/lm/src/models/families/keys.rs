@@ -79,7 +79,7 @@ pub fn rotary(config: &mut ConfigReader, head_dim: usize, keys: RopeKeys) -> Res
     for object in ["rope_scaling", "rope_parameters"] {
         let Some(mut rope) = config.object(object)? else { continue };
         let this_scale = scaling(&mut rope)?;
-        if scale.is_some_and(|scale| scale != this_scale) {
+        if scale.as_ref().is_some_and(|scale| *scale != this_scale) {
             return Err(rope.error("rope_type", "differs from rope_scaling"));
         }
         scale = Some(this_scale);

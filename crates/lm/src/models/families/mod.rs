@@ -66,9 +66,21 @@ pub fn read_config(config: &Map<String, Value>) -> Result<ModelDescription, Mode
         let known = FAMILIES.map(|(model_type, _)| model_type).join(", ");
         return Err(reader.error("model_type", format!("`{wanted}` is not supported; supported: {known}")));
     };
+    refuse_quantized(&reader, config)?;
     let network = read(&mut reader)?;
     reader.finish()?;
     Ok(ModelDescription { model_type, network })
+}
+
+/// Refuses weights that were quantised by bitsandbytes, GPTQ, AWQ and the like, whose tensors have meanings of their own.
+fn refuse_quantized(reader: &ConfigReader, config: &Map<String, Value>) -> Result<(), ModelError> {
+    const KEY: &str = "quantization_config";
+    let Some(quantized) = config.get(KEY).filter(|value| !value.is_null()) else { return Ok(()) };
+    let method = quantized.get("quant_method").and_then(Value::as_str).unwrap_or("an unnamed method");
+    let reason = format!(
+        "weights that are quantised by {method} are not supported; use the model before it was quantised, or a GGUF file of it"
+    );
+    Err(reader.error(KEY, reason))
 }
 
 /// The model that a configuration describes.
@@ -120,6 +132,14 @@ impl Network {
             Self::Decoder(arch, _) => arch.head.tied,
             Self::Mamba(arch, _) => arch.tied_head,
             Self::Masked(_) => false,
+        }
+    }
+
+    /// The parts of the tensor of a causal model that a tensor on disk is a part of.
+    pub fn parts_with(&self, name: &str) -> Vec<String> {
+        match self {
+            Self::Decoder(_, storage) | Self::Mamba(_, storage) => storage.parts_with(name),
+            Self::Masked(_) => Vec::new(),
         }
     }
 

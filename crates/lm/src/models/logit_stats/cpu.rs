@@ -3,7 +3,7 @@
 use super::choices::FirstChoice;
 use super::tensor::{Head, TileRow, join_tiles};
 use crate::models::ops::{Weight, with_slice};
-use candle_core::{Result, Tensor};
+use candle_core::{Result, Tensor, bail};
 use gemm::Parallelism;
 use kernels::activation::soft_cap;
 use kernels::gemm::linear;
@@ -44,6 +44,7 @@ fn project<T>(hidden: &Tensor, head: &Head, reduce: impl Fn(Projection, &[f32]) 
             with_slice(weight, |weight| with_bias(HeadMatrix::Plain(weight), hidden, head, &reduce))
         }
         Weight::Packed(weight) => with_bias(HeadMatrix::Packed(weight), hidden, head, &reduce),
+        Weight::Parts(_) => bail!("a head is one matrix"),
     }
 }
 

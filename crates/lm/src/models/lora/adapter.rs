@@ -203,7 +203,8 @@ fn read(tensors: &Weights, name: &str, shape: [usize; 2]) -> Result<Tensor, Mode
     }
     let mut values = Vec::new();
     if !stored.widen_into(&mut values) {
-        return Err(error(format!("type {:?} is not supported; supported types are F32, F16 and BF16", stored.dtype)));
+        let kind = stored.kind.name();
+        return Err(error(format!("type {kind} is not supported; supported types are F32, F16 and BF16")));
     }
     if let Some(index) = values.iter().position(|value| !value.is_finite()) {
         return Err(error(format!("element {index} is {}", values[index])));

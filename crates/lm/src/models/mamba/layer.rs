@@ -96,10 +96,13 @@ impl MambaLayer {
 
 fn conv(name: &str, arch: &MambaArch, source: TensorSource<'_>) -> std::result::Result<Conv, ModelError> {
     let channels = arch.conv_channels();
-    let weight = source(&format!("{name}.weight"), &[channels, 1, arch.conv_kernel])?;
+    let weight = source.tensor(&format!("{name}.weight"), &[channels, 1, arch.conv_kernel])?;
     let taps = weight.squeeze(1)?.t()?.contiguous()?;
-    let bias =
-        if arch.conv_bias { source(&format!("{name}.bias"), &[channels])? } else { taps.get(0)?.zeros_like()? };
+    let bias = if arch.conv_bias {
+        source.tensor(&format!("{name}.bias"), &[channels])?
+    } else {
+        taps.get(0)?.zeros_like()?
+    };
     Ok(Conv { taps, bias })
 }
 
@@ -111,8 +114,8 @@ fn scan(
     let shape = arch.scan_shape();
     let steps = [shape.time_steps()];
     let a_log = match arch.generation {
-        Generation::Mamba { .. } => source(&name("A_log"), &[steps[0], shape.states])?.t()?.contiguous()?,
-        Generation::Mamba2 { .. } => source(&name("A_log"), &steps)?,
+        Generation::Mamba { .. } => source.tensor(&name("A_log"), &[steps[0], shape.states])?.t()?.contiguous()?,
+        Generation::Mamba2 { .. } => source.tensor(&name("A_log"), &steps)?,
     };
     // A bias of the projection in Mamba, a separate parameter in Mamba-2.
     let time_bias = match arch.generation {
@@ -122,8 +125,8 @@ fn scan(
     Ok(Scan {
         shape,
         a: a_log.exp()?.neg()?,
-        d: source(&name("D"), &steps)?,
-        time_bias: source(&name(time_bias), &steps)?,
+        d: source.tensor(&name("D"), &steps)?,
+        time_bias: source.tensor(&name(time_bias), &steps)?,
         time_limit: arch.time_step_limit(),
     })
 }

@@ -58,7 +58,7 @@ impl Mamba {
         let final_norm = RmsNorm::new("final_norm", arch.hidden_size, 1, arch.norm_eps, source)?;
         let weight = match tied {
             Some(weight) => weight,
-            None => Weight::new(source("head.weight", &shape)?, form)?.into(),
+            None => Weight::load("head.weight", shape, form, source)?.into(),
         };
         let head = Head { weight, bias: None, soft_cap: None };
         let scans = if let Form::Gpu(_) = form { Scans::new(device, arch.scan_shape())? } else { None };

@@ -25,6 +25,6 @@ impl RmsNorm {
         eps: f64,
         source: TensorSource<'_>,
     ) -> Result<Self, ModelError> {
-        Ok(Self { weight: source(&format!("{name}.weight"), &[width])?, groups, eps })
+        Ok(Self { weight: source.tensor(&format!("{name}.weight"), &[width])?, groups, eps })
     }
 }

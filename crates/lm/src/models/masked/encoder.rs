@@ -120,13 +120,16 @@ impl<'a> CheckpointSource<'a> {
         let tensor = self.find(name).and_then(|name| self.weights.find(&name).map(|stored| (name, stored)));
         let (name, stored) = tensor.ok_or_else(|| error(name, "missing"))?;
         if let Some(shape) = shape.filter(|shape| shape.dims() != stored.shape) {
-            return Err(error(&name, format!("shape {:?}, but config.json requires {:?}", stored.shape, shape.dims())));
+            return Err(error(
+                &name,
+                format!("shape {:?}, but the configuration requires {:?}", stored.shape, shape.dims()),
+            ));
         }
         let mut values = Vec::new();
         if !stored.widen_into(&mut values) {
             return Err(error(
                 &name,
-                format!("type {:?} is not supported; supported types are F32, F16 and BF16", stored.dtype),
+                format!("type {} is not supported; supported types are F32, F16 and BF16", stored.kind.name()),
             ));
         }
         self.weights.release(&name);

@@ -43,6 +43,16 @@ impl Form {
     }
 
     /// Returns true if the CPU kernels are used.
+    /// The instructions that multiply weights in the blocks that they are stored in, if this form keeps them there: products are
+    /// then in f32, as they would be of the same weights in f32.
+    pub fn isa_for_blocks(self) -> Option<Isa> {
+        match self {
+            Self::Fused(Multiply::Packed(Products::F32, isa)) if isa.runs_blocks() => Some(isa),
+            Self::Fused(Multiply::Packed(Products::F32, _) | Multiply::Gemm) => Isa::best_for_blocks(Level::in_use()),
+            Self::Fused(Multiply::Packed(Products::Bf16, _)) | Self::Gpu(_) | Self::Plain => None,
+        }
+    }
+
     pub fn is_fused(self) -> bool {
         matches!(self, Self::Fused(_))
     }

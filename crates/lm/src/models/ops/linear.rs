@@ -32,8 +32,8 @@ impl Linear {
         form: Form,
         source: TensorSource<'_>,
     ) -> std::result::Result<Self, ModelError> {
-        let weight = Weight::new(source(&format!("{name}.weight"), &shape)?, form)?;
-        let bias = has_bias.then(|| source(&format!("{name}.bias"), &shape[..1])).transpose()?;
+        let weight = Weight::load(&format!("{name}.weight"), shape, form, source)?;
+        let bias = has_bias.then(|| source.tensor(&format!("{name}.bias"), &shape[..1])).transpose()?;
         Ok(Self { weight, bias })
     }
 
@@ -64,7 +64,9 @@ impl Linear {
     /// The activation of `forward(x)`.
     pub fn forward_activated(&self, x: &Tensor, activation: Activation, form: Form) -> Result<Tensor> {
         match (&self.weight, form) {
-            (Weight::Packed(_), _) | (_, Form::Gpu(_)) => self.projected(x, self.bias.as_ref(), Some(activation), form),
+            (Weight::Packed(_) | Weight::Parts(_), _) | (_, Form::Gpu(_)) => {
+                self.projected(x, self.bias.as_ref(), Some(activation), form)
+            }
             (Weight::Plain(_), _) => activate(activation, self.forward(x, form)?, form),
         }
     }
@@ -79,6 +81,16 @@ impl Linear {
     ) -> Result<Tensor> {
         match &self.weight {
             Weight::Packed(packed) => x.apply_op1_no_bwd(&PackedProduct { packed, bias, activation }),
+            Weight::Parts(parts) => {
+                let (mut products, mut start) = (Vec::with_capacity(parts.len()), 0);
+                for packed in parts {
+                    let rows = packed.shape()[0];
+                    let bias = bias.map(|bias| bias.narrow(0, start, rows)).transpose()?;
+                    products.push(x.apply_op1_no_bwd(&PackedProduct { packed, bias: bias.as_ref(), activation })?);
+                    start += rows;
+                }
+                Tensor::cat(&products, 1)
+            }
             Weight::Plain(weight) => {
                 let project = Project { weight: weight.clone(), bias: bias.cloned(), activation };
                 as_input(x, form)?.apply_op1_no_bwd(&project)
@@ -94,7 +106,7 @@ impl Linear {
                 residual.inplace_op2(x, &PackedProduct { packed, bias: self.bias.as_ref(), activation: None })?;
                 Ok(residual)
             }
-            (Weight::Plain(_), Form::Plain) => residual + self.forward(x, form)?,
+            (Weight::Parts(_), _) | (Weight::Plain(_), Form::Plain) => residual + self.forward(x, form)?,
             (Weight::Plain(weight), _) => {
                 let project = Project { weight: weight.clone(), bias: self.bias.clone(), activation: None };
                 residual.inplace_op2(&as_input(x, form)?, &project)?;

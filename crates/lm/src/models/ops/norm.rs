@@ -29,9 +29,9 @@ impl Norm {
         eps: f64,
         source: TensorSource<'_>,
     ) -> std::result::Result<Self, ModelError> {
-        let weight = source(&format!("{name}.weight"), &[width])?;
+        let weight = source.tensor(&format!("{name}.weight"), &[width])?;
         let bias = match kind {
-            NormKind::Layer => Some(source(&format!("{name}.bias"), &[width])?),
+            NormKind::Layer => Some(source.tensor(&format!("{name}.bias"), &[width])?),
             NormKind::Rms => None,
         };
         Ok(Self { weight, bias, kind, eps })

@@ -1,12 +1,13 @@
 //! Gradients by kernels against those by candle's operations, which finite differences confirm in f64.
 
-use super::{Form, Linear, Norm, Weight, activate, gate};
+use super::{Form, Linear, Multiply, Norm, Weight, activate, gate};
 use crate::models::arch::{Activation, NormKind};
 use crate::models::attention::AttentionPlan;
 use crate::models::batch::PackedBatch;
 use crate::models::rotary::{Rotary, RotaryTable};
 use candle_core::{DType, Device, Tensor, Var};
 use kernels::attention::{AttentionShape, Visibility};
+use kernels::packed::{BlockFormat, Isa, Packed, Products};
 
 fn values(count: usize, seed: u64) -> Vec<f64> {
     let mut state = seed;
@@ -69,6 +70,32 @@ fn products() {
         let weight = Weight::Plain(tensor(&[40, 24], 3, dtype));
         Linear { weight, bias: Some(tensor(&[40], 4, dtype)) }.forward(x, Form::Plain).unwrap()
     });
+}
+
+/// Parts in blocks of one type, which could as well be one matrix.
+#[test]
+fn parts_have_the_products_of_the_whole() {
+    let (isa, form) = (Isa::Scalar, Form::Fused(Multiply::Packed(Products::F32, Isa::Scalar)));
+    let rows: Vec<Vec<u8>> =
+        (0..60u8).map(|row| [[0, 0x2c].to_vec(), vec![row.wrapping_mul(37); 32]].concat()).collect();
+    let rows: Vec<&[u8]> = rows.iter().map(Vec::as_slice).collect();
+    let packed = |rows: &[&[u8]]| Packed::of_blocks(rows, 32, BlockFormat::Q8_0, isa).unwrap();
+    let bias = tensor(&[60], 4, DType::F32);
+    let [whole, parts] = [Weight::Packed(packed(&rows)), Weight::Parts(vec![packed(&rows[..7]), packed(&rows[7..])])]
+        .map(|weight| Linear { weight, bias: Some(bias.clone()) });
+    assert_eq!(whole.weight.dims().unwrap(), parts.weight.dims().unwrap());
+    let x = tensor(&[9, 32], 1, DType::F32);
+    let bits = |y: Tensor| y.to_vec2::<f32>().unwrap().concat().into_iter().map(f32::to_bits).collect::<Vec<_>>();
+    let residual = || tensor(&[9, 60], 5, DType::F32);
+    let results = |linear: &Linear| {
+        let activated = linear.forward_activated(&x, Activation::Silu, form).unwrap();
+        [bits(linear.forward(&x, form).unwrap()), bits(activated)]
+    };
+    assert_eq!(results(&whole), results(&parts));
+    let sum = |linear: &Linear| linear.add_to(residual(), &x, form).unwrap().to_vec2::<f32>().unwrap().concat();
+    let errors = sum(&whole).into_iter().zip(sum(&parts)).map(|(one, other)| (one - other).abs());
+    // The residual is added first in the one and last in the other.
+    assert!(errors.fold(0.0, f32::max) < 1e-3);
 }
 
 #[test]

@@ -5,16 +5,33 @@ use super::form::{Form, Multiply};
 use crate::models::error::ModelError;
 use candle_core::{CpuStorage, DType, Device, Result, Storage, Tensor, bail};
 use kernels::packed::{Element, Isa, Matrix, Packed, Products};
+use rayon::prelude::*;
 use std::sync::Arc;
 
-/// Provides a model's tensors: called with a canonical name and the shape that the architecture requires.
+/// Provides a model's tensors by their canonical names, in the shapes that the architecture requires.
 ///
 /// Canonical names are `embedding.weight`, `positions.weight`, `project_in.weight`, `project_out.weight`,
 /// `layers.N.{attention_norm,attention_branch_norm,mlp_norm,mlp_branch_norm,query_norm,key_norm}.{weight,bias}`,
 /// `layers.N.{qkv,attention_out,mlp_up,mlp_down}.{weight,bias}`, `final_norm.{weight,bias}` and `head.{weight,bias}`.
 /// Projections are `[out, in]`; the rows of `qkv` are all queries (head by head), then all keys, then all values; the
 /// rows of a gated `mlp_up` are the gate and then its factor.
-pub type TensorSource<'a> = &'a mut dyn FnMut(&str, &[usize]) -> std::result::Result<Tensor, ModelError>;
+pub trait ProvideTensors {
+    fn tensor(&mut self, name: &str, shape: &[usize]) -> std::result::Result<Tensor, ModelError>;
+
+    /// A matrix in the blocks that it is stored in, if these are of different types in parts; `None` if it is to be a tensor.
+    fn blocks(&mut self, name: &str, shape: [usize; 2]) -> std::result::Result<Option<Vec<Packed>>, ModelError> {
+        let _ = (name, shape);
+        Ok(None)
+    }
+}
+
+impl<F: FnMut(&str, &[usize]) -> std::result::Result<Tensor, ModelError>> ProvideTensors for F {
+    fn tensor(&mut self, name: &str, shape: &[usize]) -> std::result::Result<Tensor, ModelError> {
+        self(name, shape)
+    }
+}
+
+pub type TensorSource<'a> = &'a mut dyn ProvideTensors;
 
 /// Weights `[out, in]`.
 pub enum Weight {
@@ -22,6 +39,8 @@ pub enum Weight {
     Plain(Tensor),
     /// Packed for the CPU kernels.
     Packed(Packed),
+    /// Packed, one part of the rows after the other: parts that are stored in blocks of different types.
+    Parts(Vec<Packed>),
 }
 
 impl Weight {
@@ -34,6 +53,26 @@ impl Weight {
         }
     }
 
+    fn from_parts(mut parts: Vec<Packed>) -> Self {
+        match parts.pop() {
+            Some(only) if parts.is_empty() => Self::Packed(only),
+            last => Self::Parts(parts.into_iter().chain(last).collect()),
+        }
+    }
+
+    /// A matrix of a model: in the blocks that it is stored in, or as a form multiplies by it.
+    pub fn load(
+        name: &str,
+        shape: [usize; 2],
+        form: Form,
+        source: TensorSource<'_>,
+    ) -> std::result::Result<Self, ModelError> {
+        match source.blocks(name, shape)? {
+            Some(parts) => Ok(Self::from_parts(parts)),
+            None => Ok(Self::new(source.tensor(name, &shape)?, form)?),
+        }
+    }
+
     /// The embedding, and the weights of the head if the two are tied; only then are they packed for products. They are
     /// the same but where packing does not keep the weights of an embedding.
     pub fn embedding(
@@ -42,7 +81,12 @@ impl Weight {
         form: Form,
         source: TensorSource<'_>,
     ) -> std::result::Result<(Arc<Self>, Option<Arc<Self>>), ModelError> {
-        let tensor = source("embedding.weight", &shape)?;
+        const NAME: &str = "embedding.weight";
+        if let Some(parts) = source.blocks(NAME, shape)? {
+            let weight = Arc::new(Self::from_parts(parts));
+            return Ok((Arc::clone(&weight), is_tied.then_some(weight)));
+        }
+        let tensor = source.tensor(NAME, &shape)?;
         if !is_tied {
             return Ok((Self::Plain(tensor).into(), None));
         }
@@ -59,6 +103,10 @@ impl Weight {
         match self {
             Self::Plain(tensor) => tensor.dims2().map(|(n, k)| [n, k]),
             Self::Packed(packed) => Ok(packed.shape()),
+            Self::Parts(parts) => {
+                let width = parts.first().map_or(0, |part| part.shape()[1]);
+                Ok([parts.iter().map(|part| part.shape()[0]).sum(), width])
+            }
         }
     }
 
@@ -75,7 +123,7 @@ impl Weight {
     pub fn dtype(&self) -> DType {
         match self {
             Self::Plain(tensor) => tensor.dtype(),
-            Self::Packed(_) => DType::F32,
+            Self::Packed(_) | Self::Parts(_) => DType::F32,
         }
     }
 
@@ -92,9 +140,10 @@ impl Weight {
                     bail!("row {id} is outside a matrix of {n} rows");
                 }
                 let mut rows = vec![0f32; ids.len() * k];
-                rows.chunks_exact_mut(k.max(1)).zip(&ids).for_each(|(row, &id)| packed.copy_row(row, id as usize));
+                rows.par_chunks_exact_mut(k.max(1)).zip(&ids).for_each(|(row, &id)| packed.copy_row(row, id as usize));
                 Tensor::from_vec(rows, (ids.len(), k), &Device::Cpu)
             }
+            Self::Parts(_) => bail!("an embedding is one matrix"),
         }
     }
 
@@ -102,7 +151,7 @@ impl Weight {
     pub fn tensor(&self) -> Result<&Tensor> {
         match self {
             Self::Plain(tensor) => Ok(tensor),
-            Self::Packed(_) => bail!("packed weights have no plain form"),
+            Self::Packed(_) | Self::Parts(_) => bail!("packed weights have no plain form"),
         }
     }
 }

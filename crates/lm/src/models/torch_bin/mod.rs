@@ -15,7 +15,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use error::TorchBinError;
+pub use error::{TorchBinError, escaped};
 pub use state_dict::StoredTensor;
 
 /// The beginning of files written before PyTorch 1.6: the pickle of torch's magic number.

@@ -264,7 +264,8 @@ fn tensors_are_those_of_the_configuration() {
     );
     assert!(error(with_keys(BERT, serde_json::json!({ "num_hidden_layers": 1 }))).contains("not part of the model"));
     assert!(
-        error(with_keys(BERT, serde_json::json!({ "vocab_size": 421 }))).contains("config.json requires [421, 48]")
+        error(with_keys(BERT, serde_json::json!({ "vocab_size": 421 })))
+            .contains("the configuration requires [421, 48]")
     );
     for (name, missing) in [
         (BERT, "bert.encoder.layer.1.output.dense.bias"),
