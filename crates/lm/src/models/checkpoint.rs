@@ -10,15 +10,17 @@ use super::error::ModelError;
 use super::families::{ModelDescription, Network, read_config};
 use super::files::{FileBytes, ModelFiles, joint_file_digest};
 use super::footprint::{self, Workload};
+use super::layer::DecoderLayer;
+use super::layers::{LayerPlacement, LayerStream, Layers};
 use super::lora::Adapter;
 use super::mamba::Mamba;
 use super::masked::Encoder;
 use super::model::{CausalLm, LoadedModel};
-use super::ops::{Form, Multiply, TensorSource};
+use super::ops::{Form, TensorSource};
+use super::stamp::Stamp;
 use super::storage::Storage;
 use super::weights::Weights;
-use candle_core::{DType, Device, Tensor};
-use kernels::packed::Products;
+use candle_core::{DType, Device};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -94,9 +96,9 @@ impl Checkpoint {
         Ok(if has_kernels { Form::Gpu(dtype) } else { Form::inference(device, dtype) })
     }
 
-    /// Bytes of the weights once loaded.
-    pub fn weight_bytes(&self, form: Form, dtype: DType) -> u64 {
-        footprint::weight_bytes(&self.description.network, &self.weights, form, dtype)
+    /// Bytes of the weights that are in memory at most once the model is loaded.
+    pub fn weight_bytes(&self, form: Form, dtype: DType, layers: LayerPlacement) -> u64 {
+        footprint::weight_bytes(&self.description.network, &self.weights, form, dtype, layers)
     }
 
     /// An upper estimate of the bytes that a number of tokens takes in addition to the weights, on a device that runs
@@ -105,10 +107,11 @@ impl Checkpoint {
         &self,
         form: Form,
         dtype: DType,
+        layers: LayerPlacement,
         workload: Workload,
         threads: usize,
     ) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
-        footprint::activation_bytes(&self.description.network, form, dtype, workload, threads)
+        footprint::activation_bytes(&self.description.network, form, dtype, layers, workload, threads)
     }
 
     /// SHA-256 over configuration and weights, see [`joint_digest`](super::files::joint_digest). Reads every byte.
@@ -137,6 +140,63 @@ impl Checkpoint {
             }
         };
         Ok(LoadedModel::Causal(model))
+    }
+
+    /// Returns why the layers of the model cannot be streamed on a device; `None` if they can.
+    pub fn why_not_streamed(&self, device: &Device) -> Option<String> {
+        match self.description.network {
+            Network::Decoder(..) if device.is_cpu() => None,
+            Network::Decoder(..) => Some("layers are streamed on the CPU only".to_owned()),
+            Network::Mamba(..) | Network::Masked(_) => {
+                Some(format!("the layers of models of type `{}` are not streamed", self.model_type()))
+            }
+        }
+    }
+
+    /// Loads all but the layers, which every forward pass reads from the files as long as these match the stamp. The first layer
+    /// is read now, the others are only looked up.
+    pub fn stream(
+        self,
+        form: Form,
+        dtype: DType,
+        device: &Device,
+        files: ModelFiles,
+        stamp: Stamp,
+    ) -> Result<LoadedModel, ModelError> {
+        if let Some(reason) = self.why_not_streamed(device) {
+            return Err(ModelError::Forward(reason));
+        }
+        let checkpoint = Arc::new(self);
+        let Network::Decoder(arch, storage) = &checkpoint.description.network else {
+            return Err(ModelError::Forward("only decoders have layers to stream".to_owned()));
+        };
+        let mut assembly = Assembly::new(&checkpoint.weights, storage, Some(arch));
+        let mut tensors = Vec::new();
+        {
+            let mut source = assembly.source(form, dtype, device);
+            DecoderLayer::new(arch, 0, form, &mut |name, shape| {
+                tensors.push((name.to_owned(), shape.to_owned()));
+                source(name, shape)
+            })?;
+        }
+        for index in 1..arch.sizes.layers {
+            let name = |name: &str| name.replacen("layers.0.", &format!("layers.{index}."), 1);
+            tensors.iter().try_for_each(|(first, shape)| assembly.check(&name(first), shape))?;
+        }
+        let layers = LayerStream::new(arch.sizes.layers, {
+            let (checkpoint, arch, storage, device) = (Arc::clone(&checkpoint), arch.clone(), *storage, device.clone());
+            Box::new(move |index| {
+                files.read_unchanged(&stamp, || {
+                    let mut assembly = Assembly::new(&checkpoint.weights, &storage, Some(&arch));
+                    DecoderLayer::new(&arch, index, form, &mut assembly.source(form, dtype, &device))
+                })
+            })
+        })?;
+        let mut source = assembly.source(form, dtype, device);
+        let decoder = Decoder::with_layers(arch.clone(), Layers::Streamed(layers), form, device, &mut source)?;
+        drop(source);
+        checkpoint.refuse_unused(assembly.used())?;
+        Ok(LoadedModel::Causal(Box::new(decoder)))
     }
 
     /// Reads a LoRA adapter of this model.
@@ -170,27 +230,7 @@ impl Checkpoint {
         build: impl FnOnce(TensorSource<'_>) -> Result<M, ModelError>,
     ) -> Result<M, ModelError> {
         let mut assembly = Assembly::new(&self.weights, storage, arch);
-        let mut source = |canonical: &str, shape: &[usize]| {
-            let dtype = match form {
-                // Norms are computed in f32 in any case, and are too small to matter.
-                Form::Plain | Form::Gpu(_) if canonical.contains("norm") => DType::F32,
-                // As kernels read them, whatever the type of what they are added to.
-                Form::Gpu(_) if canonical.ends_with(".bias") => DType::F32,
-                Form::Plain | Form::Gpu(_) => dtype,
-                Form::Fused(Multiply::Packed(products, _)) if Storage::is_matrix(canonical, shape) => match products {
-                    // In the type they are stored in, which takes no more memory and rounds nothing.
-                    Products::F32 => assembly.half_type(canonical).unwrap_or(DType::F32),
-                    Products::Bf16 => DType::BF16,
-                },
-                Form::Fused(_) => DType::F32,
-            };
-            let tensor = match assembly.as_stored(canonical, shape, dtype)? {
-                Some(tensor) => tensor,
-                None => Tensor::from_vec(assembly.values(canonical, shape)?, shape, &Device::Cpu)?,
-            };
-            Ok(tensor.to_dtype(dtype)?.to_device(device)?)
-        };
-        let model = build(&mut source)?;
+        let model = build(&mut assembly.source(form, dtype, device))?;
         self.refuse_unused(assembly.used())?;
         Ok(model)
     }

@@ -7,11 +7,13 @@ use half::{bf16, f16};
 use rayon::prelude::*;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Elements per task that widens them.
 const CHUNK: usize = 1 << 16;
+
+/// Bytes of a tensor that are read before they are widened.
+const BLOCK: usize = 16 << 20;
 
 /// The longest header that the format allows; what a longer one is read from is no header.
 const LONGEST_HEADER: usize = 100_000_000;
@@ -45,7 +47,8 @@ pub struct Weights {
 pub struct Stored<'a> {
     pub dtype: Dtype,
     pub shape: &'a [usize],
-    bytes: Cow<'a, [u8]>,
+    tensor: &'a StoredTensor,
+    file: &'a FileBytes,
 }
 
 impl Weights {
@@ -96,14 +99,7 @@ impl Weights {
     /// A tensor by its name on disk.
     pub fn find(&self, name: &str) -> Option<Stored<'_>> {
         let (file, tensor) = self.tensors.get(name)?;
-        Some(Stored { dtype: tensor.dtype, shape: &tensor.shape, bytes: tensor.elements(&self.files[*file].1) })
-    }
-
-    /// Releases the pages of a tensor that was read.
-    pub fn release(&self, name: &str) {
-        if let Some((file, tensor)) = self.tensors.get(name) {
-            self.files[*file].1.release(tensor.data.clone());
-        }
+        Some(Stored { dtype: tensor.dtype, shape: &tensor.shape, tensor, file: &self.files[*file].1 })
     }
 
     /// The shape of a tensor by its name on disk.
@@ -205,20 +201,67 @@ fn shards(index: &[u8]) -> Result<Vec<String>, String> {
 }
 
 impl Stored<'_> {
-    /// The elements in row-major order, little-endian.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// The number of bytes of its elements.
+    pub fn bytes(&self) -> usize {
+        self.tensor.bytes()
     }
 
-    /// Appends all elements as f32, exactly; returns false for an unsupported type.
-    pub fn widen_into(&self, out: &mut Vec<f32>) -> bool {
+    /// Refuses a type that no model is computed from.
+    pub fn check_type(&self) -> Result<(), ModelError> {
         match self.dtype {
-            Dtype::F32 => widen(self.bytes.as_chunks().0, out, f32::from_le_bytes),
-            Dtype::F16 => widen(self.bytes.as_chunks().0, out, |b| f16::from_le_bytes(b).to_f32()),
-            Dtype::BF16 => widen(self.bytes.as_chunks().0, out, |b| bf16::from_le_bytes(b).to_f32()),
-            _ => return false,
+            Dtype::F32 | Dtype::F16 | Dtype::BF16 => Ok(()),
+            dtype => {
+                let reason = format!("type {dtype:?} is not supported; supported types are F32, F16 and BF16");
+                Err(ModelError::Tensor { name: self.tensor.name.clone(), reason })
+            }
         }
-        true
+    }
+
+    /// Reads the elements in row-major order, little-endian, into `out` of [`Stored::bytes`] bytes.
+    ///
+    /// # Errors
+    /// [`ModelError::File`] if the file cannot be read.
+    pub fn read_into(&self, out: &mut [u8]) -> Result<(), ModelError> {
+        if self.tensor.is_contiguous() {
+            return self.file.read_at(self.tensor.data.start, out);
+        }
+        out.copy_from_slice(&self.tensor.elements(&self.storage()?));
+        Ok(())
+    }
+
+    /// Appends all elements as f32, exactly.
+    ///
+    /// # Errors
+    /// [`ModelError::Tensor`] for an unsupported type, and those of [`Stored::read_into`].
+    pub fn widen_into(&self, out: &mut Vec<f32>) -> Result<(), ModelError> {
+        self.check_type()?;
+        if !self.tensor.is_contiguous() {
+            self.widen_block(&self.tensor.elements(&self.storage()?), out);
+            return Ok(());
+        }
+        let (bytes, start) = (self.bytes(), self.tensor.data.start);
+        let mut buffer = vec![0; BLOCK.min(bytes)];
+        for position in (0..bytes).step_by(BLOCK) {
+            let block = &mut buffer[..BLOCK.min(bytes - position)];
+            self.file.read_at(start + position, block)?;
+            self.widen_block(block, out);
+        }
+        Ok(())
+    }
+
+    /// The bytes of a storage whose elements are in another order.
+    fn storage(&self) -> Result<Vec<u8>, ModelError> {
+        let mut bytes = vec![0; self.tensor.data.len()];
+        self.file.read_at(self.tensor.data.start, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn widen_block(&self, bytes: &[u8], out: &mut Vec<f32>) {
+        match self.dtype {
+            Dtype::F16 => widen(bytes.as_chunks().0, out, |b| f16::from_le_bytes(b).to_f32()),
+            Dtype::BF16 => widen(bytes.as_chunks().0, out, |b| bf16::from_le_bytes(b).to_f32()),
+            _ => widen(bytes.as_chunks().0, out, f32::from_le_bytes),
+        }
     }
 }
 

@@ -77,6 +77,20 @@ pub struct ModelDescription {
     pub network: Network,
 }
 
+/// The canonical names of the tensors of a decoder that belong to no layer.
+const AROUND_LAYERS: [&str; 10] = [
+    "embedding.weight",
+    "positions.weight",
+    "project_in.weight",
+    "project_in.bias",
+    "project_out.weight",
+    "project_out.bias",
+    "final_norm.weight",
+    "final_norm.bias",
+    "head.weight",
+    "head.bias",
+];
+
 /// The architecture of a model, and how its tensors are stored.
 pub enum Network {
     Decoder(Arch, Storage),
@@ -121,6 +135,11 @@ impl Network {
             Self::Mamba(arch, _) => arch.tied_head,
             Self::Masked(_) => false,
         }
+    }
+
+    /// Returns true if a tensor on disk belongs to a layer of a decoder.
+    pub fn is_of_layer(&self, name: &str) -> bool {
+        matches!(self, Self::Decoder(..)) && !AROUND_LAYERS.iter().any(|canonical| self.holds(canonical, name))
     }
 
     /// Returns true if a tensor on disk is a part of a tensor of a causal model.
