@@ -56,6 +56,8 @@ pub enum OpenError {
     NoKey(String),
     #[error("`{repository}` (there is no such directory, so it names a repository): {error}")]
     Hub { repository: RepoId, error: HubError },
+    #[error("layers: {0}")]
+    Layers(String),
     #[error(transparent)]
     Model(#[from] ModelError),
     #[error(transparent)]
