@@ -68,7 +68,8 @@ impl From<&ModelStatus> for ModelFact {
 
 /// Reports liveness.
 ///
-/// A forward pass that takes longer than `engine.forward_timeout` hangs: nothing but another process helps then.
+/// A forward pass that makes no progress for longer than `engine.forward_timeout` hangs: nothing but another process helps then. Only a
+/// pass through layers that are read from disk tells of its progress.
 #[utoipa::path(
     get,
     path = "/livez",
@@ -76,7 +77,7 @@ impl From<&ModelStatus> for ModelFact {
     responses((status = 200, description = "The process runs", body = Liveness), LiveProblems)
 )]
 pub async fn livez(ClientState(state): ClientState) -> Result<Json<Liveness>, Problem> {
-    let busy = state.scorer.engine().status().busy_since().map(|since| since.elapsed());
+    let busy = state.scorer.engine().status().busy_without_progress_since().map(|since| since.elapsed());
     match busy.filter(|busy| *busy > state.forward_timeout) {
         None => Ok(Json(Liveness { status: "alive" })),
         Some(busy) => {

@@ -4,6 +4,7 @@ use crate::engine::DeviceStatus;
 use crate::pool::{AdapterStatus, Model, ModelInfo, ModelState, ModelStatus, Origin, adapted_id};
 use crate::served::BackendInfo;
 use lm::hub::DownloadProgress;
+use lm::models::layers::LayerPlacement;
 use lm::models::precision::Rounding;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -150,7 +151,10 @@ pub struct OpenedEntry {
     digest: Option<String>,
     /// SHA-256 of the tokenizer.
     tokenizer_digest: Option<String>,
-    /// Bytes of the weights once loaded.
+    /// Where the layers are while it runs: in memory, or read from disk by every forward pass; absent if it is served elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layers: Option<LayerPlacement>,
+    /// Bytes of the weights that are in memory once it is loaded.
     weight_bytes: Option<u64>,
     /// The commit of a model from the Hub.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,6 +226,7 @@ impl From<&Model> for OpenedEntry {
             device: Some(device),
             digest: Some(digest),
             tokenizer_digest: Some(tokenizer_digest),
+            layers: model.layers,
             weight_bytes: Some(model.weight_bytes),
             commit,
             backend,

@@ -1,6 +1,6 @@
 //! The devices that are in use, and the models with their places on them.
 
-use crate::config::{self, LoadPolicy, ModelSettings, ServedKind, ServedSettings, Settings};
+use crate::config::{self, LayersChoice, LoadPolicy, ModelSettings, ServedKind, ServedSettings, Settings};
 use crate::engine::{Circuit, DeviceSlot};
 use crate::pool::{Declaration, Origin};
 use anyhow::{Context, Result, bail};
@@ -17,6 +17,10 @@ struct Budgets {
 const CPU_BUDGETS: Budgets = Budgets { batch: 2_048, queue: 1 << 20 };
 
 const GPU_BUDGETS: Budgets = Budgets { batch: 16_384, queue: 1 << 23 };
+
+/// The largest token budget of a batch of a model whose layers are streamed: reading them takes less time than computing on so many
+/// tokens, unless the disk is very slow.
+const STREAMED_BATCH: usize = 32_768;
 
 /// The token budgets of a server of a model that is served elsewhere: of a batch, and of the queue.
 const SERVER_BATCH: usize = 4_096;
@@ -68,6 +72,7 @@ pub fn declare(settings: &Settings) -> Result<DeclaredModels> {
             id: model.id.clone(),
             origin: Origin::configured(model).with_context(context)?,
             dtype: if model.dtype == config::Dtype::Auto { settings.engine.dtype } else { model.dtype },
+            layers: model.layers,
             reference: model.reference.clone().or_else(|| model.base.clone()),
             base: model.base.clone(),
             eager: model.load == LoadPolicy::Eager,
@@ -92,6 +97,7 @@ fn demos(settings: &Settings, main: usize) -> Vec<Declaration> {
         id: id.to_owned(),
         origin: Origin::Files(files),
         dtype: settings.engine.dtype,
+        layers: LayersChoice::Resident,
         reference: reference.map(str::to_owned),
         base: None,
         eager: true,
@@ -145,6 +151,7 @@ impl ServerSlot {
             name: self.name.clone(),
             memory: 0,
             max_batch_tokens: self.max_batch_tokens,
+            max_streamed_tokens: self.max_batch_tokens,
             threads: 1,
             server: Arc::clone(&self.circuit),
             trim: Box::new(|| ()),
@@ -173,6 +180,7 @@ pub fn device_slot(settings: &Settings, device: &ComputeDevice) -> DeviceSlot {
         name: device.name.clone(),
         memory: device.memory,
         max_batch_tokens: settings.engine.max_batch_tokens.unwrap_or(budgets(device).batch),
+        max_streamed_tokens: settings.engine.max_batch_tokens.unwrap_or(STREAMED_BATCH),
         threads: device.threads,
         server: Arc::default(),
         trim: Box::new(move || trimmed.trim()),

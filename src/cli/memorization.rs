@@ -7,7 +7,7 @@ use super::scoring_args::{load_settings, variant};
 use super::source::SampleSource;
 use super::{corpus, demo_model, memorization_table, scoring_args};
 use crate::app;
-use crate::config::{Dtype, ModelFlags, Settings};
+use crate::config::{Dtype, LayersChoice, ModelFlags, Settings};
 use crate::datasets::{Sample, SampleBlocks, SampleTotals};
 use crate::memorization::{
     self, ContinuationSettings, MapFormat, MapSource, MemorizationError, MemorizationProgress, MemorizationReport,
@@ -68,6 +68,9 @@ pub struct MemorizationArgs {
     /// Data type that the model computes in.
     #[arg(long, value_name = "TYPE", help_heading = "Model", value_parser = variant::<Dtype>())]
     dtype: Option<Dtype>,
+    /// Where the layers of the model are while it runs: in memory, or on disk, from which every forward pass reads them.
+    #[arg(long, value_name = "PLACE", help_heading = "Model", value_parser = variant::<LayersChoice>())]
+    layers: Option<LayersChoice>,
     /// LoRA adapter of the model, as PEFT saves it: a directory, or a name and a directory. `--model MODEL:NAME` asks the model
     /// under it.
     #[arg(long, value_name = "[NAME=]DIRECTORY", help_heading = "Model")]
@@ -131,7 +134,7 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
         None => Vec::new(),
     };
     let models = args.model.iter().cloned().collect();
-    let flags = ModelFlags { models, reference: None, dtype: args.dtype, adapters: args.adapter };
+    let flags = ModelFlags { models, reference: None, dtype: args.dtype, layers: args.layers, adapters: args.adapter };
     let (settings, named) = load_settings(&flags, config, &args.input.files())?;
     let scorer = app::make_scorer(&settings, app::hub())?;
     let model = scorer.pool().find(named.first().map(String::as_str))?.id.clone();

@@ -2,7 +2,7 @@
 
 use super::method_flags::MethodFlags;
 use super::{demo_model, progress};
-use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
+use crate::config::{Dtype, LayersChoice, LogFormat, ModelFlags, Overrides, Settings};
 use crate::pool::{Origin, base_id};
 use crate::samples::ChatRenderer;
 use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
@@ -48,6 +48,9 @@ pub struct VariantArgs {
     /// Data type that the models named compute in.
     #[arg(long, value_name = "TYPE", value_parser = variant::<Dtype>())]
     pub dtype: Option<Dtype>,
+    /// Where the layers of the models named are while they run: in memory, or on disk, from which every forward pass reads them.
+    #[arg(long, value_name = "PLACE", value_parser = variant::<LayersChoice>())]
+    pub layers: Option<LayersChoice>,
     /// LoRA adapter of the models named, as PEFT saves it: a directory, or a name and a directory. `--model MODEL:NAME` scores
     /// under it, and the method `fsd` compares with it. May be given several times.
     #[arg(long, value_name = "[NAME=]DIRECTORY")]
@@ -60,7 +63,7 @@ pub type NamedSettings = (Settings, Vec<String>);
 impl VariantArgs {
     /// The models named, with what goes with them.
     pub fn with(self, models: Vec<String>) -> ModelFlags {
-        ModelFlags { models, reference: self.reference, dtype: self.dtype, adapters: self.adapter }
+        ModelFlags { models, reference: self.reference, dtype: self.dtype, layers: self.layers, adapters: self.adapter }
     }
 }
 

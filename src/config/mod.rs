@@ -30,7 +30,7 @@ pub use sections::{
 };
 pub use served::ServedSettings;
 pub use sources::Overrides;
-pub use values::{LoadPolicy, LogFormat, ServedKind, StoreUrl};
+pub use values::{LayersChoice, LoadPolicy, LogFormat, ServedKind, StoreUrl};
 
 use std::fmt;
 use std::path::PathBuf;

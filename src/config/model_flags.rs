@@ -1,7 +1,7 @@
 //! Models that the command line names, beside those of the settings.
 
 use super::sections::{AdapterSettings, DEMO, DEMO_REFERENCE, GGUF, ModelSettings, ModelSource, Settings};
-use super::{ConfigError, Dtype, SettingFault, rules};
+use super::{ConfigError, Dtype, LayersChoice, SettingFault, rules};
 use std::path::{Path, PathBuf};
 
 /// Flags about models. A model is named by the id of a configured one, by a directory or a file in GGUF, or by a repository on
@@ -11,6 +11,7 @@ pub struct ModelFlags {
     pub models: Vec<String>,
     pub reference: Option<String>,
     pub dtype: Option<Dtype>,
+    pub layers: Option<LayersChoice>,
     /// `--adapter`, each `NAME=DIRECTORY`, or a directory whose last part is the name.
     pub adapters: Vec<String>,
 }
@@ -44,10 +45,11 @@ impl Settings {
         if named.is_empty() {
             named.extend(self.default_model().map(str::to_owned));
         }
-        let has_variant = flags.reference.is_some() || flags.dtype.is_some() || !adapters.is_empty();
+        let has_variant =
+            flags.reference.is_some() || flags.dtype.is_some() || flags.layers.is_some() || !adapters.is_empty();
         if named.is_empty() && has_variant {
-            let problem = "is needed: --reference, --dtype and --adapter are of the models that it names, and there is \
-                           no default model";
+            let problem = "is needed: --reference, --dtype, --layers and --adapter are of the models that it names, and \
+                           there is no default model";
             return Err(fault("--model", problem.to_owned()));
         }
         for (base, adapter) in named.iter().flat_map(|base| adapters.iter().map(move |adapter| (base, adapter))) {
@@ -80,6 +82,12 @@ impl Settings {
                 true => self.engine.dtype = dtype,
                 false => self.models.iter_mut().filter(|model| named.contains(&model.id)).for_each(|m| m.dtype = dtype),
             }
+        }
+        if let Some(layers) = flags.layers {
+            if self.models.is_empty() {
+                return Err(fault("--layers", format!("`{DEMO}` is part of the program, and so are its layers")));
+            }
+            self.models.iter_mut().filter(|model| named.contains(&model.id)).for_each(|model| model.layers = layers);
         }
         Ok((self, ids))
     }
@@ -282,6 +290,13 @@ mod tests {
         let [large, small] = &settings.models[..] else { panic!("{settings:?}") };
         assert_eq!((large.reference.as_deref(), large.dtype), (Some("small"), Dtype::Bf16));
         assert_eq!((small.reference.as_deref(), small.dtype), (None, Dtype::Auto));
+        let flags = ModelFlags { layers: Some(LayersChoice::Stream), ..flags };
+        let (settings, _) = Settings::default().with_models(&flags).unwrap();
+        let layers: Vec<LayersChoice> = settings.models.iter().map(|model| model.layers).collect();
+        assert_eq!(layers, [LayersChoice::Stream, LayersChoice::Auto]);
+        let demo = ModelFlags { layers: flags.layers, ..ModelFlags::default() };
+        let said = Settings::default().with_models(&demo).unwrap_err().to_string();
+        assert!(said.contains("`--layers`: `demo` is part of the program"), "{said}");
         let only = ModelFlags { dtype: Some(Dtype::F32), ..ModelFlags::default() };
         assert_eq!(Settings::default().with_models(&only).unwrap().0.engine.dtype, Dtype::F32);
     }

@@ -7,7 +7,7 @@ use super::sections::{DEMO, DEMO_REFERENCE, ModelSettings, Settings};
 use super::served::ServedSettings;
 use super::sources::{Overrides, Sources};
 use super::values::ServedKind;
-use super::{ConfigError, DeviceChoice, Dtype, SettingFault, rules};
+use super::{ConfigError, DeviceChoice, Dtype, LayersChoice, SettingFault, rules};
 use figment::error::{Actual, Kind};
 use garde::Validate;
 use std::collections::BTreeMap;
@@ -184,6 +184,7 @@ fn served_faults(model: &ModelSettings) -> impl Iterator<Item = (&'static str, &
         ),
         (is_served && model.device != [DeviceChoice::Auto], "device", of_the_server),
         (is_served && model.dtype != Dtype::Auto, "dtype", of_the_server),
+        (is_served && model.layers != LayersChoice::Auto, "layers", of_the_server),
         (is_served && !model.adapters.is_empty(), "adapters", here),
     ];
     faults.into_iter().filter_map(|(is_fault, key, fault)| is_fault.then_some((key, fault)))

@@ -1,7 +1,7 @@
 //! Every setting: its key, type, default and rule. What a rule cannot see of one value alone is in `read.rs`.
 
 use super::served::ServedSettings;
-use super::values::{self, LoadPolicy, LogFormat, StoreUrl};
+use super::values::{self, LayersChoice, LoadPolicy, LogFormat, StoreUrl};
 use super::{DeviceChoice, Dtype, rules};
 use bytesize::ByteSize;
 use garde::Validate;
@@ -250,6 +250,10 @@ pub struct ModelSettings {
     #[default(Dtype::Auto)]
     #[serde(deserialize_with = "values::name")]
     pub dtype: Dtype,
+    /// Where its layers are while it runs.
+    #[default(LayersChoice::Auto)]
+    #[serde(deserialize_with = "values::name")]
+    pub layers: LayersChoice,
     /// The id of the model that it is compared with where a request names no other.
     pub reference: Option<String>,
     /// The id of the model that it was tuned from: the control of its audits, and its reference where that is not set.

@@ -160,6 +160,19 @@ pub enum LoadPolicy {
     Lazy,
 }
 
+/// Where the layers of a model are while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::EnumString, strum::VariantNames)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum LayersChoice {
+    /// In memory, or on disk where the model does not fit.
+    Auto,
+    /// In memory.
+    Resident,
+    /// On disk: every forward pass reads them.
+    Stream,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {

@@ -133,6 +133,17 @@ pub(super) struct RequestContext {
     pub(super) _lease: Option<Lease>,
 }
 
+impl RequestContext {
+    /// Returns true if somebody still waits for its answers and they would come in time.
+    pub(super) fn is_wanted(&self, now: Instant) -> bool {
+        !self.reply.is_closed() && !self.is_late(now)
+    }
+
+    pub(super) fn is_late(&self, now: Instant) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+}
+
 /// A pass's part of its window, given back when dropped.
 #[derive(Debug)]
 pub(super) struct Permit {
@@ -180,16 +191,23 @@ pub(super) struct Gate {
     /// an audit asks for hundreds of passes at once. A device that has loaded a model finds work for it as long as there is some.
     batch: Mutex<HashMap<BatchKey, Arc<AdmissionWindow>>>,
     batch_size: usize,
+    /// Size of the window of a model whose layers are streamed.
+    streamed_size: usize,
     batch_gauge: Gauge,
 }
 
 impl Gate {
     pub(super) fn new(max_queue_tokens: usize, devices: &[DeviceSlot], gauges: &PerClass<Gauge>) -> Self {
-        let widest = devices.iter().map(|device| device.max_batch_tokens).max().unwrap_or(1);
+        let size = |tokens: fn(&DeviceSlot) -> usize| {
+            let widest = devices.iter().map(tokens).max().unwrap_or(1);
+            widest.saturating_mul(devices.len()).saturating_mul(BATCH_WINDOW)
+        };
+        let batch_size = size(|device| device.max_batch_tokens);
         Self {
             interactive: Arc::new(AdmissionWindow::new(max_queue_tokens, gauges.get(Class::Interactive).clone())),
             batch: Mutex::default(),
-            batch_size: widest.saturating_mul(devices.len()).saturating_mul(BATCH_WINDOW),
+            batch_size,
+            streamed_size: size(|device| device.max_streamed_tokens).max(batch_size),
             batch_gauge: gauges.get(Class::Batch).clone(),
         }
     }
@@ -203,7 +221,8 @@ impl Gate {
             return Arc::clone(&self.interactive);
         }
         let new = || {
-            let window = AdmissionWindow::new(self.batch_size, self.batch_gauge.clone());
+            let size = if request.model.is_streamed() { self.streamed_size } else { self.batch_size };
+            let window = AdmissionWindow::new(size, self.batch_gauge.clone());
             // Closing closes this one first, so that no window opens behind it.
             if self.is_closed() {
                 window.permits.close();

@@ -121,6 +121,10 @@ pub(super) enum Failure {
         /// The pause that it asks for.
         retry_after: Option<Duration>,
     },
+    /// The layers of the model could not be read from its files.
+    Unreadable(String),
+    /// Nobody waits for the answers any more.
+    Cancelled(String),
     /// The device is not to be used again.
     DeviceLost(String),
 }
@@ -131,6 +135,8 @@ impl Failure {
             Self::OutOfMemory(reason)
             | Self::Failed(reason)
             | Self::Panicked(reason)
+            | Self::Unreadable(reason)
+            | Self::Cancelled(reason)
             | Self::Unavailable { reason, .. }
             | Self::DeviceLost(reason) => reason,
         }

@@ -61,6 +61,8 @@ pub struct DeviceSlot {
     pub memory: u64,
     /// The token budget of a batch. A longer sequence is legal and runs alone.
     pub max_batch_tokens: usize,
+    /// The token budget that a batch of a model with streamed layers grows to while it waits for them.
+    pub max_streamed_tokens: usize,
     pub threads: usize,
     /// The failures of its server, which all connections to that share; those of the device where it is none.
     pub server: Arc<Circuit>,

@@ -31,7 +31,7 @@ impl QueuedPass {
         &self.pass.input
     }
 
-    pub(super) fn request(&self) -> &RequestContext {
+    pub(super) fn request(&self) -> &Arc<RequestContext> {
         &self.permit.request
     }
 
@@ -61,11 +61,7 @@ impl QueuedPass {
 
     /// Returns true if somebody still waits for the answer and it would come in time.
     pub(super) fn is_wanted(&self, now: Instant) -> bool {
-        !self.request().reply.is_closed() && !self.is_late(now)
-    }
-
-    fn is_late(&self, now: Instant) -> bool {
-        self.request().deadline.is_some_and(|deadline| deadline <= now)
+        self.request().is_wanted(now)
     }
 
     /// Notes that its forward pass begins, and how long it waited.
@@ -86,7 +82,7 @@ impl QueuedPass {
 
     /// Ends a pass that is not wanted: it is late, or nobody waits for it.
     pub(super) fn discard(self, now: Instant, metrics: &EngineMetrics) {
-        if self.is_late(now) {
+        if self.request().is_late(now) {
             metrics.dropped_late.increment(1);
         } else {
             metrics.dropped_abandoned.increment(1);

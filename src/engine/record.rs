@@ -14,6 +14,9 @@ pub(super) struct ModelRecord {
     /// Tokens admitted and not yet answered.
     queued: PerClass<AtomicUsize>,
     rate: Mutex<Option<Rate>>,
+    /// The shortest of the latest passes through streamed layers, and when it ended: however few tokens a pass has, it reads all
+    /// layers.
+    shortest_pass: Mutex<Option<(Duration, Instant)>>,
     /// When a load or a forward pass of it last ended.
     last_used: Mutex<Option<Instant>>,
 }
@@ -31,6 +34,20 @@ impl ModelRecord {
     /// Returns its speed on one device in tokens per second; `None` if it was not measured lately.
     pub(super) fn tokens_per_second(&self, now: Instant) -> Option<f64> {
         (*lock(&self.rate))?.tokens_per_second(now)
+    }
+
+    /// Records a forward pass through streamed layers.
+    pub(super) fn note_pass(&self, took: Duration, now: Instant) {
+        let before = self.shortest_pass(now);
+        if before.is_none_or(|shortest| took <= shortest) {
+            *lock(&self.shortest_pass) = Some((took, now));
+        }
+    }
+
+    /// Returns the time of the shortest pass through streamed layers; `None` if there was none lately.
+    pub(super) fn shortest_pass(&self, now: Instant) -> Option<Duration> {
+        let (took, ended) = (*lock(&self.shortest_pass))?;
+        (now.saturating_duration_since(ended) < RATE_LIFETIME).then_some(took)
     }
 
     pub(super) fn last_used(&self) -> Option<Instant> {
@@ -71,8 +88,14 @@ impl Records {
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         let new = || {
             let metrics = ModelMetrics::new(id, devices, &self.device_names);
-            let (queued, rate, last_used) = (PerClass::default(), Mutex::default(), Mutex::default());
-            Arc::new(ModelRecord { id: id.into(), metrics, queued, rate, last_used })
+            Arc::new(ModelRecord {
+                id: id.into(),
+                metrics,
+                queued: PerClass::default(),
+                rate: Mutex::default(),
+                shortest_pass: Mutex::default(),
+                last_used: Mutex::default(),
+            })
         };
         Arc::clone(records.entry(id.into()).or_insert_with(new))
     }

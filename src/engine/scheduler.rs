@@ -255,6 +255,10 @@ impl Scheduler {
         models.forget_waiters();
     }
 
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
     /// Returns true if some thread has still to end by itself.
     pub(super) fn is_busy(&self) -> bool {
         !self.stopped && self.running.contains(&true)

@@ -15,7 +15,7 @@ use super::{DeviceSlot, EngineOptions};
 use crate::pool::{Ended, Lifecycle, Models, Pool, working_bytes};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -49,6 +49,7 @@ impl Shared {
             lost: None,
             unavailable: None,
             busy_since: None,
+            progressed: None,
         });
         Self {
             pool,
@@ -187,6 +188,11 @@ impl Shared {
         self.change(|scheduler, _| scheduler.finish());
     }
 
+    /// Returns true if the engine drops what runs.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.lock().is_stopped()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Scheduler> {
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -268,8 +274,9 @@ impl Shared {
             (record, rate)
         });
         let queues = queues.collect();
-        let rate = self.record_of(&target.declaration().id, target).tokens_per_second(now);
-        Some(QueueSpeed { rate, width: places.len(), queues })
+        let record = self.record_of(&target.declaration().id, target);
+        let (rate, pass) = (record.tokens_per_second(now), record.shortest_pass(now));
+        Some(QueueSpeed { rate, pass, width: places.len(), queues })
     }
 
     pub(super) fn is_ready(&self) -> bool {
@@ -312,6 +319,8 @@ impl Shared {
 pub(super) struct QueueSpeed {
     /// The model's own speed on one device, in tokens per second.
     pub(super) rate: Option<f64>,
+    /// Minimum time of a pass, if the layers of the model are streamed and it is known.
+    pub(super) pass: Option<Duration>,
     /// Number of devices that work on the model's queue, or would.
     pub(super) width: usize,
     /// All models' records, with the speed at which each queue moves as seen by one who waits for this model; `None` if it is

@@ -40,6 +40,8 @@ pub struct DeviceStatus {
     pub unavailable: Option<Unanswered>,
     /// Since when the forward pass in flight runs; none while the device is idle or loads a model.
     pub busy_since: Option<Instant>,
+    /// When a pass through streamed layers last made progress.
+    pub progressed: Option<Instant>,
 }
 
 /// The engine at a glance. Where each model stands is known to the [`Pool`](crate::pool::Pool).
@@ -72,6 +74,12 @@ impl EngineStatus {
     /// Since when the oldest forward pass in flight runs; none while no device runs one.
     pub fn busy_since(&self) -> Option<Instant> {
         self.devices.iter().filter_map(|device| device.busy_since).min()
+    }
+
+    /// Since when the forward pass in flight without progress for longest has made none; none while no device runs one.
+    pub fn busy_without_progress_since(&self) -> Option<Instant> {
+        let since = |device: &DeviceStatus| Some(device.busy_since?.max(device.progressed?));
+        self.devices.iter().filter_map(|device| since(device).or(device.busy_since)).min()
     }
 
     /// Returns the state of a device that has not answered for longer than `MOST_SILENCE`.

@@ -256,7 +256,7 @@ fn judge_wait(shared: &Shared, request: &Request, tokens: usize, sequences: usiz
     let available = request.deadline.map(|end| end.saturating_duration_since(now));
     // One sequence runs on one device.
     let width = speed.width.min(sequences);
-    let alone = time_for(tokens, speed.rate.map(|rate| rate * width as f64));
+    let alone = time_for(tokens, speed.rate.map(|rate| rate * width as f64)).max(speed.pass);
     let part = shared.gate.part_ahead(request.class, &request.principal, tokens);
     let all = time_ahead(request.class, &speed.queues);
     // The longest time there is has no whole as a number of seconds.

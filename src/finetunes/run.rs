@@ -11,7 +11,7 @@ use lm::models::ModelError;
 use lm::models::checkpoint::Checkpoint;
 use lm::models::files::ModelFiles;
 use lm::models::lora::{TUNED_ON, TunedOn, adapter_digest};
-use lm::models::tuning::{StepReport, Tuner, tuning_bytes};
+use lm::models::tuning::{StepReport, Tuner, TuningError, tuning_bytes};
 use lm::panics::panic_message;
 use lm::tokenizer::{self, Tokenizer};
 use mia::texts::cluster_digest;
@@ -149,6 +149,11 @@ impl TuningRun {
 
     fn base(&self) -> Result<TuningBase, FinetuneError> {
         let declared = self.engine.pool().find(Some(self.model.id()))?;
+        if self.model.is_streamed() {
+            let reason =
+                format!("a fine-tune needs all layers of model `{}` in memory, and they are streamed", self.model.id());
+            return Err(TuningError::Unsupported(reason).into());
+        }
         let here = self.model.local()?;
         let (files, device) = (here.files.clone(), here.place.device.clone());
         Ok(TuningBase { files, origin: declared.origin.clone(), device })

@@ -1,7 +1,7 @@
 //! Declaration of a model: its id, where its files come from, and what else is known before they are opened.
 
 use super::error::OpenError;
-use crate::config::{self, Dtype, ModelSource, ServedSettings, Settings};
+use crate::config::{self, Dtype, LayersChoice, ModelSource, ServedSettings, Settings};
 use crate::served::ServedSource;
 use lm::chat::{ChatError, ChatTemplate};
 use lm::hub::{DownloadProgress, Hub, HubError, HubSnapshot, RepoFile, RepoId};
@@ -23,6 +23,7 @@ pub struct Declaration {
     pub origin: Origin,
     /// The type that it is to compute in.
     pub dtype: Dtype,
+    pub layers: LayersChoice,
     /// The id of its default reference model.
     pub reference: Option<String>,
     /// The id of the model that it was tuned from, or that it is an adapter of.

@@ -63,6 +63,8 @@ pub enum OpenError {
         named: String,
         error: HubError,
     },
+    #[error("layers: {0}")]
+    Layers(String),
     #[error(transparent)]
     Model(#[from] ModelError),
     #[error(transparent)]

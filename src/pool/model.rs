@@ -3,6 +3,7 @@
 use super::declaration::LocatedFiles;
 use super::declaration::{Declaration, adapted_id, base_id, open_chat_template};
 use super::error::OpenError;
+use crate::config::LayersChoice;
 use crate::served::{BackendInfo, ServedDescription};
 use candle_core::DType;
 use kernels::gemm::instructions;
@@ -11,6 +12,7 @@ use lm::models::checkpoint::Checkpoint;
 use lm::models::device::ComputeDevice;
 use lm::models::files::{ModelFiles, digest, joint_digest};
 use lm::models::footprint::Workload;
+use lm::models::layers::LayerPlacement;
 use lm::models::lora::Adapter;
 use lm::models::ops::Form;
 use lm::models::precision::Rounding;
@@ -100,6 +102,9 @@ pub struct Model {
     pub words: Option<Arc<Words>>,
     /// Value of `model_type` in the configuration; `None` if it is served elsewhere.
     pub architecture: Option<&'static str>,
+    /// Where its layers are while it runs; `None` if it is served elsewhere.
+    pub layers: Option<LayerPlacement>,
+    /// Bytes of its weights that are in memory at most.
     pub weight_bytes: u64,
     /// Estimate of what a batch takes beside them.
     pub activation_bytes: ActivationBytes,
@@ -130,6 +135,11 @@ impl Model {
     /// The id of the model whose weights it runs on: its own, or that of its base.
     pub fn base_id(&self) -> &str {
         base_id(self.id())
+    }
+
+    /// Returns true if every forward pass reads its layers from disk.
+    pub fn is_streamed(&self) -> bool {
+        self.layers == Some(LayerPlacement::Streamed)
     }
 
     /// Returns its local part.
@@ -188,10 +198,18 @@ impl Model {
         // Where replicas run in several forms, the one that takes most.
         let form =
             forms.iter().copied().find(|form| !form.is_fused()).or(forms.first().copied()).unwrap_or(Form::Plain);
-        let weight_bytes = checkpoint.weight_bytes(form, dtype);
-        let room = places.iter().map(|device| device.memory.saturating_sub(weight_bytes)).min().unwrap_or(0);
         let threads = places.iter().map(|device| device.threads).max().unwrap_or(1);
-        let one_text = checkpoint.activation_bytes(form, dtype, Workload::OneText, threads);
+        let activation_bytes = |layers, workload| checkpoint.activation_bytes(form, dtype, layers, workload, threads);
+        let weight_bytes = |layers| checkpoint.weight_bytes(form, dtype, layers);
+        let memory = places.iter().map(|device| device.memory).min().unwrap_or(0);
+        let fits = |layers| {
+            let activation = activation_bytes(layers, Workload::OneText)(1);
+            weight_bytes(layers).saturating_add(activation) <= memory
+        };
+        let refusal = places.iter().find_map(|place| checkpoint.why_not_streamed(&place.device));
+        let layers = place_layers(declaration, refusal, fits)?;
+        let weight_bytes = weight_bytes(layers);
+        let one_text = activation_bytes(layers, Workload::OneText);
         Ok(Arc::new(Self {
             identity: format!("{digest} {} {device} {}", paths.join(","), hardware.join(",")).into(),
             info: ModelInfo {
@@ -210,15 +228,16 @@ impl Model {
             tokenizer_digest: tokenizer_digest.into(),
             chat,
             context: checkpoint.context(),
-            longest: longest(checkpoint.context(), room, &*one_text),
+            longest: longest(checkpoint.context(), memory.saturating_sub(weight_bytes), &*one_text),
             vocab_size: checkpoint.vocab_size(),
             ends: checkpoint.ends().clone(),
             masked: checkpoint.is_masked(),
             words,
             architecture: Some(checkpoint.model_type()),
+            layers: Some(layers),
             weight_bytes,
-            activation_bytes: checkpoint.activation_bytes(form, dtype, Workload::Batch, threads),
-            load: loader(files.clone(), stamp.clone(), dtype, Arc::clone(devices)),
+            activation_bytes: activation_bytes(layers, Workload::Batch),
+            load: loader(files.clone(), stamp.clone(), dtype, layers, Arc::clone(devices)),
             devices: declaration.devices.clone(),
             served: None,
             local: Some(LocalModel {
@@ -228,6 +247,25 @@ impl Model {
             }),
             adapted: None,
         }))
+    }
+}
+
+/// Chooses where the layers of a model are. `refusal` says why they cannot be streamed, and `fits` whether the model fits in the
+/// memory of its devices.
+fn place_layers(
+    declaration: &Declaration,
+    refusal: Option<String>,
+    fits: impl Fn(LayerPlacement) -> bool,
+) -> Result<LayerPlacement, OpenError> {
+    match (declaration.layers, refusal) {
+        (LayersChoice::Stream, Some(reason)) => Err(OpenError::Layers(reason)),
+        (LayersChoice::Stream, None) => Ok(LayerPlacement::Streamed),
+        (LayersChoice::Auto, None) if !fits(LayerPlacement::Resident) && fits(LayerPlacement::Streamed) => {
+            let model = &declaration.id;
+            tracing::warn!(model, "the model does not fit in memory, so every forward pass reads its layers from disk");
+            Ok(LayerPlacement::Streamed)
+        }
+        (LayersChoice::Auto | LayersChoice::Resident, _) => Ok(LayerPlacement::Resident),
     }
 }
 
@@ -292,10 +330,25 @@ pub(super) fn open_tokenizer(files: &ModelFiles, vocab: usize) -> Result<(Tokeni
 
 /// Opens the files anew at every load: an unloaded model holds no map of its weights, and a loaded one only copies. Before and
 /// after that they must be those whose digest the answers name.
-fn loader(files: ModelFiles, stamp: Stamp, dtype: DType, devices: Arc<[ComputeDevice]>) -> Loader {
+fn loader(
+    files: ModelFiles,
+    stamp: Stamp,
+    dtype: DType,
+    layers: LayerPlacement,
+    devices: Arc<[ComputeDevice]>,
+) -> Loader {
     Arc::new(move |place| {
         let device = devices.get(place).ok_or_else(|| ModelError::Device(format!("there is no device {place}")))?;
-        let load = || Checkpoint::open(&files)?.load(dtype, &device.device);
+        let load = || {
+            let (checkpoint, device) = (Checkpoint::open(&files)?, &device.device);
+            match layers {
+                LayerPlacement::Resident => checkpoint.load(dtype, device),
+                LayerPlacement::Streamed => {
+                    let form = checkpoint.form(dtype, device)?;
+                    checkpoint.stream(form, dtype, device, files.clone(), stamp.clone())
+                }
+            }
+        };
         let loaded = files.read_unchanged(&stamp, load)?;
         // Frees what loading took for a while, to widen and to reorder.
         device.trim();

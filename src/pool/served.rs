@@ -73,6 +73,7 @@ impl Model {
             masked: false,
             words: None,
             architecture: None,
+            layers: None,
             weight_bytes: 0,
             activation_bytes: Arc::new(|_| 0),
             load: loader(source.clone(), declaration.devices.clone(), Arc::clone(&description)),

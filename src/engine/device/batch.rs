@@ -87,6 +87,14 @@ impl Device<'_> {
                 self.pause(&reason, had_batch, retry_after);
                 self.put_back(model, passes, had_batch.then_some(&reason));
             }
+            // Of no sequence, so that no part of the batch would fare better.
+            Err(Failure::Unreadable(reason)) => {
+                for pass in passes {
+                    pass.fail(EngineError::LoadFailed(reason.clone()));
+                }
+            }
+            // Those that are wanted are cancelled by the end of the engine alone, which says so itself.
+            Err(Failure::Cancelled(_)) => drop(wanted(passes, self.shared)),
             Err(failure) if passes.len() > 1 => {
                 if let (Failure::OutOfMemory(_), Ok(resident)) = (&failure, self.resident(model)) {
                     resident.record.metrics.halvings.increment(1);

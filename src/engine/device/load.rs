@@ -3,6 +3,7 @@
 use super::memory::{Resident, eviction_order, evictions};
 use super::resident::ResidentModel;
 use super::thread::Device;
+use super::watch::PassWatch;
 use crate::engine::record::ModelRecord;
 use crate::pool::{Lifecycle, Model};
 use lm::models::{self, ModelError};
@@ -23,8 +24,10 @@ impl Device<'_> {
         let loaded = catch_unwind(AssertUnwindSafe(|| self.try_load(id, &model, &mut evicted)));
         let loaded = loaded.unwrap_or_else(|panic| Err(format!("loading panicked: {}", panic_message(&*panic))));
         let result = loaded.map(|loaded| {
-            let wanted = self.residents.max_batch_tokens;
-            let resident = ResidentModel::new(loaded, model, Arc::clone(&record), wanted);
+            let budget = self.residents.max_batch_tokens;
+            let wanted = if model.is_streamed() { self.slot.max_streamed_tokens.max(budget) } else { budget };
+            let watch = PassWatch::new(Arc::clone(id), self.seat.device, Arc::clone(self.shared));
+            let resident = ResidentModel::new(loaded, model, Arc::clone(&record), budget, wanted, watch);
             self.residents.models.insert(Arc::clone(id), resident);
         });
         if result.is_err() {

@@ -18,6 +18,7 @@ mod load;
 mod memory;
 mod resident;
 mod thread;
+mod watch;
 
 #[cfg(test)]
 pub(super) use memory::{Resident, eviction_order, evictions};

@@ -1,5 +1,6 @@
 //! A model in a device's memory: running it, and what is learnt of it on the way.
 
+use super::watch::PassWatch;
 use crate::engine::error::Failure;
 use crate::engine::queued::QueuedPass;
 use crate::engine::record::ModelRecord;
@@ -10,12 +11,16 @@ use lm::models::masked::MaskedPosition;
 use lm::models::{CausalLm, Continuation, Ending, GreedyPrompt, LoadedModel, MaskedLm, ModelError, Pending};
 use lm::panics::panic_message;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// After out-of-memory lowered a model's budget, each full batch that fits raises it by one part in this many: what
 /// was scarce for a moment must not cost throughput for ever, and trying must be rare.
 const BUDGET_RECOVERY: usize = 256;
+
+/// A pass through streamed layers waits too long for them if that is more than one part in this many of its time.
+const MOST_WAITING: u32 = 10;
 
 /// Adapters that are kept on the device with their base.
 const MOST_ADAPTERS: usize = 4;
@@ -32,11 +37,25 @@ pub(super) struct ResidentModel {
     limit: usize,
     /// The budget it has where memory is no matter.
     wanted: usize,
+    watch: Rc<PassWatch>,
 }
 
 impl ResidentModel {
-    pub(super) fn new(loaded: LoadedModel, model: Arc<Model>, record: Arc<ModelRecord>, wanted: usize) -> Self {
-        Self { loaded, adapters: Vec::new(), model, record, budget: wanted, limit: wanted, wanted }
+    /// A model whose batches have `budget` tokens at first, and `wanted` at most.
+    pub(super) fn new(
+        mut loaded: LoadedModel,
+        model: Arc<Model>,
+        record: Arc<ModelRecord>,
+        budget: usize,
+        wanted: usize,
+        watch: PassWatch,
+    ) -> Self {
+        let watch = Rc::new(watch);
+        if let LoadedModel::Causal(loaded) = &mut loaded {
+            let watch = Rc::clone(&watch);
+            loaded.watch(Box::new(move |progress| watch.note(progress)));
+        }
+        Self { loaded, adapters: Vec::new(), model, record, budget, limit: wanted, wanted, watch }
     }
 
     /// Sets the limit of its batches, so that activations fit in `room` bytes; the new limit where it has changed and is less
@@ -46,6 +65,15 @@ impl ResidentModel {
         let before = std::mem::replace(&mut self.limit, limit);
         self.budget = if self.budget == before { limit } else { self.budget.min(limit) };
         (limit != before && limit < self.wanted).then_some(limit)
+    }
+
+    /// The budget after a full batch. Where passes wait for layers to be read, a batch of twice the tokens takes little longer.
+    fn raised(&self, took: Duration) -> usize {
+        match self.model.is_streamed() {
+            true if self.watch.waited() > took / MOST_WAITING => self.budget.saturating_mul(2),
+            true => self.budget,
+            false => self.budget.saturating_add(self.budget / BUDGET_RECOVERY + 1),
+        }
     }
 
     pub(super) fn show_budget(&self, device: usize) {
@@ -101,10 +129,13 @@ impl ResidentModel {
         let inputs: Vec<&PassInput> = part.iter().map(QueuedPass::input).collect();
         let place = self.adapter(part)?;
         let adapter = place.map(|place| &self.adapters[place].1);
-        caught(|| match &self.loaded {
+        self.watch.begin(part);
+        let begun = caught(|| match &self.loaded {
             LoadedModel::Causal(model) => run(&**model, &inputs, adapter),
             LoadedModel::Masked(model) => fill(&**model, &inputs).map(Pending::Ready),
-        })
+        });
+        self.watch.end();
+        begun
     }
 
     /// Notes how a forward pass went that has ended now: metrics, the model's speed and its budget.
@@ -121,10 +152,12 @@ impl ResidentModel {
         match result {
             Ok(_) => {
                 if tokens.saturating_mul(2) >= self.budget {
-                    let raised = self.budget.saturating_add(self.budget / BUDGET_RECOVERY + 1);
-                    self.budget = raised.min(self.limit);
+                    self.budget = self.raised(took).min(self.limit);
                 }
                 self.record.note_speed(tokens, self.budget, took, now);
+                if self.model.is_streamed() {
+                    self.record.note_pass(took, now);
+                }
             }
             Err(failure) => {
                 let (model, reason) = (self.model.id(), failure.reason());
@@ -151,6 +184,8 @@ fn caught<T>(run: impl FnOnce() -> Result<T, ModelError>) -> Result<T, Failure> 
             let reason = error.to_string();
             Err(match error {
                 ModelError::OutOfMemory(_) => Failure::OutOfMemory(reason),
+                ModelError::File { .. } => Failure::Unreadable(reason),
+                ModelError::Cancelled => Failure::Cancelled(reason),
                 ModelError::Device(_) => Failure::DeviceLost(reason),
                 ModelError::Unavailable { had_batch, retry_after, .. } => {
                     Failure::Unavailable { reason, had_batch, retry_after }

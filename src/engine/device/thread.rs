@@ -51,7 +51,7 @@ pub(super) struct Device<'a> {
     pub(super) in_flight: Option<InFlightBatch>,
     /// Its failures to answer.
     pub(super) circuit: Circuit,
-    pub(super) shared: &'a Shared,
+    pub(super) shared: &'a Arc<Shared>,
 }
 
 /// A batch, or a part of one, that the device works on.
@@ -106,7 +106,7 @@ impl Holdings for Residents {
 }
 
 impl<'a> Device<'a> {
-    fn new(device: usize, slot: DeviceSlot, shared: &'a Shared) -> Self {
+    fn new(device: usize, slot: DeviceSlot, shared: &'a Arc<Shared>) -> Self {
         let max_batch_tokens = slot.max_batch_tokens.max(1);
         Self {
             seat: Seat::new(device, max_batch_tokens),

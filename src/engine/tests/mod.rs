@@ -20,5 +20,6 @@ mod requests;
 mod rig;
 mod scheduling;
 mod script;
+mod streaming;
 mod turns;
 mod unavailable;

@@ -74,6 +74,7 @@ impl Rig {
                 name: format!("fake:{index}"),
                 memory: *memory,
                 max_batch_tokens: settings.max_batch_tokens,
+                max_streamed_tokens: 8 * settings.max_batch_tokens,
                 threads: settings.threads,
                 server: server(),
                 trim: Box::new(move || {

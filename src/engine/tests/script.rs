@@ -3,6 +3,7 @@
 use crate::engine::Stats;
 use crate::pool::tests::{declaration, model};
 use crate::pool::{Declaration, Loader, Model, Opener};
+use lm::models::layers::LayerPlacement;
 use lm::models::lora::LoadedAdapter;
 use lm::models::masked::{Filled, MaskedPosition};
 use lm::models::{BatchStats, CausalLm, Continuation, GreedyPrompt, LoadedModel, MaskedLm, ModelError, Pending};
@@ -30,6 +31,8 @@ pub struct Script {
     pub masked: bool,
     /// True if it is served elsewhere.
     elsewhere: bool,
+    /// True if its layers are streamed.
+    streamed: bool,
     weight_bytes: u64,
     bytes_per_token: u64,
     on_forward: Hook,
@@ -76,6 +79,7 @@ impl Script {
             id,
             masked: false,
             elsewhere: false,
+            streamed: false,
             weight_bytes: 0,
             bytes_per_token: 0,
             on_forward: Arc::new(|_, _| Ok(())),
@@ -98,6 +102,12 @@ impl Script {
     /// A model that is served elsewhere.
     pub fn elsewhere(mut self) -> Self {
         self.elsewhere = true;
+        self
+    }
+
+    /// A model whose layers are streamed.
+    pub fn streamed(mut self) -> Self {
+        self.streamed = true;
         self
     }
 
@@ -165,6 +175,7 @@ impl Script {
             vocab_size: 100_000,
             ends: model.ends.clone(),
             masked: self.masked,
+            layers: self.streamed.then_some(LayerPlacement::Streamed),
             weight_bytes: self.weight_bytes,
             activation_bytes: Arc::new(move |tokens| per_token * tokens as u64),
             load: Arc::new(move |device| {

@@ -5,7 +5,7 @@ mod lifecycle;
 mod open;
 
 use super::{Declaration, LocalModel, Model, ModelInfo, Origin};
-use crate::config::Dtype;
+use crate::config::{Dtype, LayersChoice};
 use lm::chat::ChatError;
 use lm::hub::{DownloadProgress, HubError};
 use lm::models::ModelError;
@@ -19,6 +19,7 @@ pub(crate) fn declaration(id: &str, eager: bool, devices: &[usize]) -> Declarati
         id: id.to_owned(),
         origin: Origin::Files(DEMO),
         dtype: Dtype::Auto,
+        layers: LayersChoice::Auto,
         reference: None,
         base: None,
         eager,
@@ -56,6 +57,7 @@ pub(crate) fn model(id: &str, digest: &str, devices: &[usize]) -> Model {
         masked: false,
         words: None,
         architecture: Some("test"),
+        layers: None,
         weight_bytes: 0,
         activation_bytes: Arc::new(|_| 0),
         load: Arc::new(|_| Err(ModelError::Device("there is none".to_owned()))),

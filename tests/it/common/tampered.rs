@@ -5,7 +5,7 @@ use lm::hub::HubError;
 use lm::models::device::ComputeDevice;
 use lm::models::lora::LoadedAdapter;
 use lm::models::{BatchStats, CausalLm, LoadedModel, ModelError, Pending};
-use pdr_audit::config::{Dtype, Settings};
+use pdr_audit::config::{Dtype, LayersChoice, Settings};
 use pdr_audit::engine::{DeviceSlot, Engine, EngineOptions};
 use pdr_audit::pool::{Declaration, Loader, Model, Opener, Origin, Pool};
 use pdr_audit::scorer::{Scorer, Workers};
@@ -98,6 +98,7 @@ fn slot(device: &ComputeDevice) -> DeviceSlot {
         name: device.name.clone(),
         memory: 1 << 32,
         max_batch_tokens: BATCH_TOKENS,
+        max_streamed_tokens: BATCH_TOKENS,
         threads: 1,
         server: Arc::default(),
         trim: Box::new(|| {}),
@@ -109,6 +110,7 @@ fn declaration(id: &str, device: usize) -> Declaration {
         id: id.to_owned(),
         origin: Origin::configured(&golden(id, GOLDEN)).unwrap(),
         dtype: Dtype::Auto,
+        layers: LayersChoice::Auto,
         reference: None,
         base: None,
         eager: true,

@@ -3,10 +3,13 @@
 use super::arch::Arch;
 use super::error::ModelError;
 use super::gguf::TensorType;
+use super::ops::{Form, Multiply, ProvideTensors};
 use super::storage::Storage;
 use super::weights::{Stored, Weights};
 use candle_core::{DType, Device, Tensor};
-use kernels::packed::{BlockError, BlockFormat, Isa, Packed};
+use half::vec::HalfBitsVecExt;
+use half::{bf16, f16};
+use kernels::packed::{BlockError, BlockFormat, Isa, Packed, Products};
 use rayon::prelude::*;
 use safetensors::Dtype;
 use std::collections::BTreeSet;
@@ -33,7 +36,7 @@ impl<'a> Assembly<'a> {
     }
 
     /// The elements of a canonical tensor as f32, in row-major order.
-    pub fn values(&mut self, canonical: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
+    fn values(&mut self, canonical: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
         let (names, parts) = self.parts(canonical, shape)?;
         let transposed = self.storage.is_transposed(canonical);
         let order = self.arch.and_then(|arch| self.storage.row_order(arch, canonical));
@@ -41,13 +44,8 @@ impl<'a> Assembly<'a> {
         let count = shape.iter().product();
         let mut values = if reorders { std::mem::take(&mut self.scratch) } else { Vec::with_capacity(count) };
         values.clear();
-        for (name, part) in names.iter().zip(&parts) {
-            if !part.widen_into(&mut values) {
-                let reason =
-                    format!("type {} is not supported; supported types are F32, F16 and BF16", part.kind.name());
-                return Err(ModelError::Tensor { name: name.clone(), reason });
-            }
-            self.weights.release(name);
+        for part in &parts {
+            part.widen_into(&mut values)?;
         }
         self.used.extend(names);
         let columns = count / shape[0].max(1);
@@ -67,21 +65,44 @@ impl<'a> Assembly<'a> {
         Ok(values)
     }
 
-    /// A canonical tensor that is stored on disk in one piece, in canonical order and in this half type: used directly,
-    /// without a conversion to f32, which would need three times the memory of the tensor. `None` if it is stored in
-    /// any other way.
-    pub fn as_stored(&mut self, canonical: &str, shape: &[usize], dtype: DType) -> Result<Option<Tensor>, ModelError> {
-        let reordered = self.arch.is_some_and(|arch| self.storage.row_order(arch, canonical).is_some());
-        let changed = reordered || self.storage.is_transposed(canonical) || self.storage.offset(canonical) != 0.0;
+    /// A canonical tensor that is stored in this half type: read without a conversion to f32, which would need three times the
+    /// memory of the tensor. `None` if its elements are stored in any other way than in canonical rows.
+    fn as_stored(&mut self, canonical: &str, shape: &[usize], dtype: DType) -> Result<Option<Tensor>, ModelError> {
+        let changed = self.storage.is_transposed(canonical) || self.storage.offset(canonical) != 0.0;
         if changed || self.half_type(canonical) != Some(dtype) {
             return Ok(None);
         }
         let (names, parts) = self.parts(canonical, shape)?;
-        let [part] = &parts[..] else { return Ok(None) };
-        let tensor = Tensor::from_raw_buffer(part.bytes(), dtype, shape, &Device::Cpu)?;
-        names.iter().for_each(|name| self.weights.release(name));
+        let mut bits = vec![0_u16; parts.iter().map(Stored::bytes).sum::<usize>() / size_of::<u16>()];
+        let mut rest: &mut [u8] = bytemuck::cast_slice_mut(&mut bits);
+        for part in &parts {
+            let (own, others) = rest.split_at_mut(part.bytes());
+            part.read_into(own)?;
+            rest = others;
+        }
         self.used.extend(names);
-        Ok(Some(tensor))
+        if let Some(order) = self.arch.and_then(|arch| self.storage.row_order(arch, canonical)) {
+            bits = pick_rows(&bits, bits.len() / shape[0].max(1), &order);
+        }
+        let tensor = match dtype {
+            DType::F16 => Tensor::from_vec(bits.reinterpret_into::<f16>(), shape, &Device::Cpu),
+            _ => Tensor::from_vec(bits.reinterpret_into::<bf16>(), shape, &Device::Cpu),
+        };
+        Ok(Some(tensor?))
+    }
+
+    /// Provides the tensors in the types that a form computes in, on a device.
+    pub fn source<'b>(&'b mut self, form: Form, dtype: DType, device: &'b Device) -> AssembledTensors<'a, 'b> {
+        AssembledTensors { assembly: self, form, dtype, device }
+    }
+
+    /// Checks that a canonical tensor is stored in this shape and in a supported type, reads nothing of it, and counts it as
+    /// used.
+    pub fn check(&mut self, canonical: &str, shape: &[usize]) -> Result<(), ModelError> {
+        let (names, parts) = self.parts(canonical, shape)?;
+        parts.iter().try_for_each(Stored::check_type)?;
+        self.used.extend(names);
+        Ok(())
     }
 
     /// A matrix in the blocks that its parts are stored in, in canonical order: as one, or one for each part if these are in blocks
@@ -99,7 +120,13 @@ impl<'a> Assembly<'a> {
         let (names, parts) = self.parts(canonical, &shape)?;
         let mut counts: Vec<usize> = parts.iter().map(|part| part.shape[0]).collect();
         let row_bytes = |format: BlockFormat| (shape[1] / format.weights() * format.bytes()).max(1);
-        let stored = parts.iter().map(Stored::bytes).zip(&formats);
+        let read = |part: &Stored| -> Result<Vec<u8>, ModelError> {
+            let mut bytes = vec![0; part.bytes()];
+            part.read_into(&mut bytes)?;
+            Ok(bytes)
+        };
+        let stored: Vec<Vec<u8>> = parts.iter().map(read).collect::<Result<_, _>>()?;
+        let stored = stored.iter().zip(&formats);
         let mut rows: Vec<&[u8]> = stored.flat_map(|(part, format)| part.chunks_exact(row_bytes(*format))).collect();
         if let Some(order) = self.arch.and_then(|arch| self.storage.row_order(arch, canonical)) {
             rows = order.iter().map(|&row| rows[row]).collect();
@@ -115,14 +142,12 @@ impl<'a> Assembly<'a> {
             packed.push(Packed::of_blocks(&rows, shape[1], format, isa).map_err(fault)?);
             rows = rest;
         }
-        names.iter().for_each(|name| self.weights.release(name));
         self.used.extend(names);
         Ok(Some(packed))
     }
 
     /// The half type that every part of a canonical tensor is stored in, if all have the same one.
-    pub fn half_type(&self, canonical: &str) -> Option<DType> {
-        // From the header only: the pages of the elements may have been released already.
+    fn half_type(&self, canonical: &str) -> Option<DType> {
         let parts = |names: Vec<String>| names.iter().map(|name| self.weights.kind(name)).collect::<Option<Vec<_>>>();
         let parts = self.storage.candidates(canonical).into_iter().find_map(parts)?;
         let stored_in = |dtype| parts.iter().all(|part| *part == TensorType::Plain(dtype));
@@ -201,10 +226,52 @@ fn transpose(values: &[f32], columns: usize) -> Vec<f32> {
 }
 
 /// The rows with these indices, in this order.
-fn pick_rows(values: &[f32], columns: usize, order: &[usize]) -> Vec<f32> {
+fn pick_rows<T: Copy>(values: &[T], columns: usize, order: &[usize]) -> Vec<T> {
     let mut picked = Vec::with_capacity(values.len());
     order.iter().for_each(|row| picked.extend_from_slice(&values[row * columns..(row + 1) * columns]));
     picked
+}
+
+/// The tensors on disk, in the types that a form computes in.
+pub struct AssembledTensors<'a, 'b> {
+    assembly: &'b mut Assembly<'a>,
+    form: Form,
+    dtype: DType,
+    device: &'b Device,
+}
+
+impl AssembledTensors<'_, '_> {
+    /// The type of a tensor in memory.
+    fn dtype(&self, canonical: &str, shape: &[usize]) -> DType {
+        match self.form {
+            // Norms are computed in f32 in any case, and are too small to matter.
+            Form::Plain | Form::Gpu(_) if canonical.contains("norm") => DType::F32,
+            // As kernels read them, whatever the type of what they are added to.
+            Form::Gpu(_) if canonical.ends_with(".bias") => DType::F32,
+            Form::Plain | Form::Gpu(_) => self.dtype,
+            Form::Fused(Multiply::Packed(products, _)) if Storage::is_matrix(canonical, shape) => match products {
+                // In the type they are stored in, which takes no more memory and rounds nothing.
+                Products::F32 => self.assembly.half_type(canonical).unwrap_or(DType::F32),
+                Products::Bf16 => DType::BF16,
+            },
+            Form::Fused(_) => DType::F32,
+        }
+    }
+}
+
+impl ProvideTensors for AssembledTensors<'_, '_> {
+    fn tensor(&mut self, canonical: &str, shape: &[usize]) -> Result<Tensor, ModelError> {
+        let dtype = self.dtype(canonical, shape);
+        let tensor = match self.assembly.as_stored(canonical, shape, dtype)? {
+            Some(tensor) => tensor,
+            None => Tensor::from_vec(self.assembly.values(canonical, shape)?, shape, &Device::Cpu)?,
+        };
+        Ok(tensor.to_dtype(dtype)?.to_device(self.device)?)
+    }
+
+    fn blocks(&mut self, canonical: &str, shape: [usize; 2]) -> Result<Option<Vec<Packed>>, ModelError> {
+        self.form.isa_for_blocks().map_or(Ok(None), |isa| self.assembly.as_blocks(canonical, shape, isa))
+    }
 }
 
 #[cfg(test)]
@@ -215,7 +282,7 @@ mod tests {
     use crate::models::files::ModelFiles;
 
     #[test]
-    fn only_tensors_stored_in_the_requested_form_are_used_directly() {
+    fn tensors_stored_in_the_requested_type_are_not_widened() {
         for (golden, stored, other) in
             [("gptneox-bf16", DType::BF16, DType::F16), ("gptneox-f16", DType::F16, DType::BF16)]
         {
@@ -232,8 +299,10 @@ mod tests {
                 assert!(assembly.as_stored("embedding.weight", &shape, dtype).unwrap().is_none());
             }
             // Its rows are stored head by head.
-            let qkv = [arch.qkv_width(), arch.sizes.hidden];
-            assert!(assembly.as_stored("layers.0.qkv.weight", &qkv, stored).unwrap().is_none());
+            let qkv = ("layers.0.qkv.weight", &[arch.qkv_width(), arch.sizes.hidden]);
+            let taken = assembly.as_stored(qkv.0, qkv.1, stored).unwrap().unwrap();
+            let taken: Vec<f32> = taken.to_dtype(DType::F32).unwrap().flatten_all().unwrap().to_vec1().unwrap();
+            assert_eq!(taken, assembly.values(qkv.0, qkv.1).unwrap());
             let refusal = assembly.as_stored("embedding.weight", &[1, 2], stored).unwrap_err();
             assert!(refusal.to_string().contains("shape"), "{refusal}");
         }

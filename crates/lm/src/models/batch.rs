@@ -26,14 +26,29 @@ pub struct PackedBatch {
 
 impl PackedBatch {
     pub fn new(sequences: &[&[u32]]) -> Self {
-        let mut ids = Vec::with_capacity(sequences.iter().map(|s| s.len()).sum());
-        let mut rows = Vec::with_capacity(sequences.len());
-        for sequence in sequences {
-            let start = ids.len();
-            ids.extend_from_slice(sequence);
-            rows.push(start..ids.len());
+        let ids = Vec::with_capacity(sequences.iter().map(|s| s.len()).sum());
+        let mut batch = Self { ids, sequences: Vec::with_capacity(sequences.len()) };
+        sequences.iter().for_each(|sequence| batch.push(sequence));
+        batch
+    }
+
+    /// The same sequences in batches of at most `tokens` tokens each; a longer sequence has a batch of its own.
+    pub fn split(&self, tokens: usize) -> Vec<Self> {
+        let mut batches: Vec<Self> = Vec::new();
+        for sequence in &self.sequences {
+            let ids = &self.ids[sequence.clone()];
+            match batches.last_mut().filter(|batch| batch.ids.len() + ids.len() <= tokens) {
+                Some(batch) => batch.push(ids),
+                None => batches.push(Self::new(&[ids])),
+            }
         }
-        Self { ids, sequences: rows }
+        batches
+    }
+
+    fn push(&mut self, sequence: &[u32]) {
+        let start = self.ids.len();
+        self.ids.extend_from_slice(sequence);
+        self.sequences.push(start..self.ids.len());
     }
 
     /// The position of every token in its sequence.

@@ -11,16 +11,19 @@ use super::families::{ModelDescription, Network, read_config};
 use super::files::{FileBytes, GgufFiles, ModelFiles, joint_file_digest};
 use super::footprint::{self, Workload};
 use super::gguf::{GgufError, GgufFile, ROPE_DIVISORS};
+use super::layer::DecoderLayer;
+use super::layers::{LayerPlacement, LayerStream, Layers};
 use super::lora::Adapter;
 use super::mamba::Mamba;
 use super::masked::Encoder;
 use super::model::{CausalLm, LoadedModel};
-use super::ops::{Form, Multiply, ProvideTensors, TensorSource};
+use super::ops::{Form, ProvideTensors, TensorSource};
 use super::rotary::RotaryScaling;
+use super::stamp::Stamp;
 use super::storage::Storage;
 use super::weights::Weights;
 use candle_core::{DType, Device, Tensor};
-use kernels::packed::{Packed, Products};
+use kernels::packed::Packed;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -109,9 +112,9 @@ impl Checkpoint {
         Ok(if has_kernels { Form::Gpu(dtype) } else { Form::inference(device, dtype) })
     }
 
-    /// Bytes of the weights once loaded.
-    pub fn weight_bytes(&self, form: Form, dtype: DType) -> u64 {
-        footprint::weight_bytes(&self.description.network, &self.weights, form, dtype)
+    /// Bytes of the weights that are in memory at most once the model is loaded.
+    pub fn weight_bytes(&self, form: Form, dtype: DType, layers: LayerPlacement) -> u64 {
+        footprint::weight_bytes(&self.description.network, &self.weights, form, dtype, layers)
     }
 
     /// An upper estimate of the bytes that a number of tokens takes in addition to the weights, on a device that runs
@@ -120,10 +123,11 @@ impl Checkpoint {
         &self,
         form: Form,
         dtype: DType,
+        layers: LayerPlacement,
         workload: Workload,
         threads: usize,
     ) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
-        footprint::activation_bytes(&self.description.network, form, dtype, workload, threads)
+        footprint::activation_bytes(&self.description.network, form, dtype, layers, workload, threads)
     }
 
     /// SHA-256 over configuration and weights, see [`joint_digest`](super::files::joint_digest); that of the file, if one has
@@ -158,6 +162,58 @@ impl Checkpoint {
             }
         };
         Ok(LoadedModel::Causal(model))
+    }
+
+    /// Returns why the layers of the model cannot be streamed on a device; `None` if they can.
+    pub fn why_not_streamed(&self, device: &Device) -> Option<String> {
+        match self.description.network {
+            Network::Decoder(..) if device.is_cpu() => None,
+            Network::Decoder(..) => Some("layers are streamed on the CPU only".to_owned()),
+            Network::Mamba(..) | Network::Masked(_) => {
+                Some(format!("the layers of models of type `{}` are not streamed", self.model_type()))
+            }
+        }
+    }
+
+    /// Loads all but the layers, which every forward pass reads from the files as long as these match the stamp. The first layer
+    /// is read now, the others are only looked up.
+    pub fn stream(
+        self,
+        form: Form,
+        dtype: DType,
+        device: &Device,
+        files: ModelFiles,
+        stamp: Stamp,
+    ) -> Result<LoadedModel, ModelError> {
+        if let Some(reason) = self.why_not_streamed(device) {
+            return Err(ModelError::Forward(reason));
+        }
+        let checkpoint = Arc::new(self);
+        let Network::Decoder(arch, storage) = &checkpoint.description.network else {
+            return Err(ModelError::Forward("only decoders have layers to stream".to_owned()));
+        };
+        let mut assembly = Assembly::new(&checkpoint.weights, storage, Some(arch));
+        let mut first = RecordedTensors { source: assembly.source(form, dtype, device), tensors: Vec::new() };
+        DecoderLayer::new(arch, 0, form, &mut first)?;
+        let tensors = first.tensors;
+        for index in 1..arch.sizes.layers {
+            let name = |name: &str| name.replacen("layers.0.", &format!("layers.{index}."), 1);
+            tensors.iter().try_for_each(|(first, shape)| assembly.check(&name(first), shape))?;
+        }
+        let layers = LayerStream::new(arch.sizes.layers, {
+            let (checkpoint, arch, storage, device) = (Arc::clone(&checkpoint), arch.clone(), *storage, device.clone());
+            Box::new(move |index| {
+                files.read_unchanged(&stamp, || {
+                    let mut assembly = Assembly::new(&checkpoint.weights, &storage, Some(&arch));
+                    DecoderLayer::new(&arch, index, form, &mut assembly.source(form, dtype, &device))
+                })
+            })
+        })?;
+        let mut source = assembly.source(form, dtype, device);
+        let decoder = Decoder::with_layers(arch.clone(), Layers::Streamed(layers), form, device, &mut source)?;
+        drop(source);
+        checkpoint.refuse_unused(assembly.used())?;
+        Ok(LoadedModel::Causal(Box::new(decoder)))
     }
 
     /// Reads a LoRA adapter of this model.
@@ -203,10 +259,9 @@ impl Checkpoint {
         device: &Device,
         build: impl FnOnce(TensorSource<'_>) -> Result<M, ModelError>,
     ) -> Result<M, ModelError> {
-        let assembly = Assembly::new(&self.weights, storage, arch);
-        let mut source = AssembledTensors { assembly, form, dtype, device };
-        let model = build(&mut source)?;
-        self.refuse_unused(source.assembly.used())?;
+        let mut assembly = Assembly::new(&self.weights, storage, arch);
+        let model = build(&mut assembly.source(form, dtype, device))?;
+        self.refuse_unused(assembly.used())?;
         Ok(model)
     }
 
@@ -220,45 +275,24 @@ impl Checkpoint {
     }
 }
 
-/// The tensors on disk, in the types that a form computes with.
-struct AssembledTensors<'a> {
-    assembly: Assembly<'a>,
-    form: Form,
-    dtype: DType,
-    device: &'a Device,
+/// Tensors from a source, with the names and shapes of those that were provided.
+struct RecordedTensors<S> {
+    source: S,
+    tensors: Vec<(String, Vec<usize>)>,
 }
 
-impl AssembledTensors<'_> {
-    /// The type of a tensor in memory.
-    fn dtype(&self, canonical: &str, shape: &[usize]) -> DType {
-        match self.form {
-            // Norms are computed in f32 in any case, and are too small to matter.
-            Form::Plain | Form::Gpu(_) if canonical.contains("norm") => DType::F32,
-            // As kernels read them, whatever the type of what they are added to.
-            Form::Gpu(_) if canonical.ends_with(".bias") => DType::F32,
-            Form::Plain | Form::Gpu(_) => self.dtype,
-            Form::Fused(Multiply::Packed(products, _)) if Storage::is_matrix(canonical, shape) => match products {
-                // In the type they are stored in, which takes no more memory and rounds nothing.
-                Products::F32 => self.assembly.half_type(canonical).unwrap_or(DType::F32),
-                Products::Bf16 => DType::BF16,
-            },
-            Form::Fused(_) => DType::F32,
+impl<S: ProvideTensors> ProvideTensors for RecordedTensors<S> {
+    fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Tensor, ModelError> {
+        self.tensors.push((name.to_owned(), shape.to_owned()));
+        self.source.tensor(name, shape)
+    }
+
+    fn blocks(&mut self, name: &str, shape: [usize; 2]) -> Result<Option<Vec<Packed>>, ModelError> {
+        let blocks = self.source.blocks(name, shape)?;
+        if blocks.is_some() {
+            self.tensors.push((name.to_owned(), shape.to_vec()));
         }
-    }
-}
-
-impl ProvideTensors for AssembledTensors<'_> {
-    fn tensor(&mut self, canonical: &str, shape: &[usize]) -> Result<Tensor, ModelError> {
-        let dtype = self.dtype(canonical, shape);
-        let tensor = match self.assembly.as_stored(canonical, shape, dtype)? {
-            Some(tensor) => tensor,
-            None => Tensor::from_vec(self.assembly.values(canonical, shape)?, shape, &Device::Cpu)?,
-        };
-        Ok(tensor.to_dtype(dtype)?.to_device(self.device)?)
-    }
-
-    fn blocks(&mut self, canonical: &str, shape: [usize; 2]) -> Result<Option<Vec<Packed>>, ModelError> {
-        self.form.isa_for_blocks().map_or(Ok(None), |isa| self.assembly.as_blocks(canonical, shape, isa))
+        Ok(blocks)
     }
 }
 

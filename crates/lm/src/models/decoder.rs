@@ -7,15 +7,16 @@ use super::continuation::{Continuation, GreedyPrompt};
 use super::cuda::upload;
 use super::error::ModelError;
 use super::greedy::continued;
-use super::layer::DecoderLayer;
+use super::layers::Layers;
 use super::logit_stats::{Head, first_choices, scored_stats};
 use super::lora::{Adapter, LayerAdapter, LoadedAdapter};
-use super::model::CausalLm;
-use super::model::Pending;
+use super::model::{CausalLm, LayerProgress, LayerWatch, Pending};
 use super::ops::{Form, Linear, Norm, TensorSource, Weight};
 use super::rotary::RotaryTable;
 use candle_core::{DType, Device, Tensor};
 use kernels::attention::AttentionShape;
+use std::mem::take;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub struct Decoder {
@@ -29,14 +30,29 @@ pub struct Decoder {
     positions: Option<(Tensor, usize)>,
     rotary: Option<RotaryTable>,
     project_in: Option<Linear>,
-    layers: Vec<DecoderLayer>,
+    layers: Layers,
+    /// Of passes through streamed layers.
+    watch: Option<LayerWatch>,
     final_norm: Option<Norm>,
     project_out: Option<Linear>,
     head: Head,
 }
 
 impl Decoder {
+    /// A decoder with all layers in memory.
     pub fn new(arch: Arch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
+        let layers = Layers::resident(&arch, form, source)?;
+        Self::with_layers(arch, layers, form, device, source)
+    }
+
+    /// A decoder of these layers and of the tensors around them.
+    pub fn with_layers(
+        arch: Arch,
+        layers: Layers,
+        form: Form,
+        device: &Device,
+        source: TensorSource<'_>,
+    ) -> Result<Self, ModelError> {
         let (vocab, hidden, width) = (arch.sizes.vocab, arch.sizes.hidden, arch.embedding_width());
         let (embedding, tied) = Weight::embedding(arch.head.tied, [vocab, width], form, source)?;
         let positions = match &arch.positions {
@@ -50,10 +66,7 @@ impl Decoder {
         };
         let project_in = projection("project_in", [hidden, width])?;
         let project_out = projection("project_out", [width, hidden])?;
-        let layers = (0..arch.sizes.layers)
-            .map(|i| DecoderLayer::new(&arch, i, form, source))
-            .collect::<Result<_, ModelError>>()?;
-        // Only now is it known that heads are as large as the configuration says.
+        // The layers have shown that heads are as large as the configuration says.
         let rotary = match &arch.positions {
             Positions::Learned { .. } => None,
             Positions::Rotary(rotation) => Some(RotaryTable::new(rotation)),
@@ -78,6 +91,7 @@ impl Decoder {
             rotary,
             project_in,
             layers,
+            watch: None,
             final_norm,
             project_out,
             head,
@@ -85,15 +99,36 @@ impl Decoder {
     }
 
     /// The input of the head, `[tokens, embedding width]`, under an adapter if there is one.
-    pub fn hidden(&self, batch: &PackedBatch, adapter: Option<&LoadedAdapter>) -> candle_core::Result<Tensor> {
-        let shape = self.attention_shape();
-        let plan = AttentionPlan::new(self.form, shape, batch, self.rotary.as_ref(), &self.device)?;
-        let mut x = self.embed(batch)?;
+    ///
+    /// # Errors
+    /// [`ModelError::Forward`], and for streamed layers those of reading the checkpoint.
+    pub fn hidden(&self, batch: &PackedBatch, adapter: Option<&LoadedAdapter>) -> Result<Tensor, ModelError> {
+        let split = self.layers.split(batch);
+        let parts = split.as_deref().unwrap_or(std::slice::from_ref(batch));
+        let (shape, rotary) = (self.attention_shape(), self.rotary.as_ref());
+        let plan = |part| AttentionPlan::new(self.form, shape, part, rotary, &self.device);
+        let plans = parts.iter().map(plan).collect::<candle_core::Result<Vec<_>>>()?;
+        let mut states = parts.iter().map(|part| self.embed(part)).collect::<candle_core::Result<Vec<_>>>()?;
         let unchanged = LayerAdapter::default();
-        for (index, layer) in self.layers.iter().enumerate() {
+        self.layers.visit(|index, layer, waited| {
+            let progress = LayerProgress { layer: index, layers: self.arch.sizes.layers, waited };
             let change = adapter.and_then(|adapter| adapter.layers.get(index)).unwrap_or(&unchanged);
-            x = layer.forward(x, &self.arch, &plan, change, self.form)?;
+            let next = |(x, plan): (Tensor, &AttentionPlan)| match self.watch.as_ref().map(|watch| watch(progress)) {
+                Some(ControlFlow::Break(())) => Err(ModelError::Cancelled),
+                Some(ControlFlow::Continue(())) | None => Ok(layer.forward(x, &self.arch, plan, change, self.form)?),
+            };
+            states = take(&mut states).into_iter().zip(&plans).map(next).collect::<Result<_, _>>()?;
+            Ok(())
+        })?;
+        let mut outputs = states.into_iter().map(|x| self.output(x)).collect::<candle_core::Result<Vec<_>>>()?;
+        match outputs.len() {
+            1 => Ok(outputs.remove(0)),
+            _ => Ok(Tensor::cat(&outputs, 0)?),
         }
+    }
+
+    /// The input of the head of what the last layer gives.
+    fn output(&self, mut x: Tensor) -> candle_core::Result<Tensor> {
         if let Some(norm) = &self.final_norm {
             x = norm.forward(&x, self.form)?;
         }
@@ -176,6 +211,10 @@ impl CausalLm for Decoder {
             first_choices(batch, rows, &self.head, &self.device, |batch| self.hidden(batch, adapter))
         });
         continued.map(Pending::Ready)
+    }
+
+    fn watch(&mut self, watch: LayerWatch) {
+        self.watch = self.layers.are_streamed().then_some(watch);
     }
 
     fn load_adapter(&self, adapter: &Adapter) -> Result<LoadedAdapter, ModelError> {

@@ -76,15 +76,20 @@ impl ComputeDevice {
 
     /// Returns the memory of dropped tensors to the system, or to other users of the GPU.
     pub fn trim(&self) {
-        // SAFETY: it only returns what this process has freed; on a GPU, that is memory that weights passed through
-        // while loading.
-        unsafe { libmimalloc_sys::mi_collect(true) };
+        // On a GPU, this is memory that weights passed through while loading.
+        release_freed();
         if !self.device.is_cpu()
             && let Err(why) = cuda::trim_memory(&self.device)
         {
             tracing::warn!(device = self.name, why, "freed memory could not be returned");
         }
     }
+}
+
+/// Returns the main memory of dropped tensors to the system at once, which the allocator would do later.
+pub fn release_freed() {
+    // SAFETY: it only returns what this process has freed.
+    unsafe { libmimalloc_sys::mi_collect(true) };
 }
 
 impl<'de> Deserialize<'de> for DeviceChoice {

@@ -30,6 +30,9 @@ pub enum ModelError {
         /// The pause that the server asks for.
         retry_after: Option<Duration>,
     },
+    /// Whoever watches the forward pass has ended it.
+    #[error("the forward pass was cancelled")]
+    Cancelled,
     /// The model runs elsewhere, and what was asked for needs its weights.
     #[error("the model is served elsewhere, and its weights are not here")]
     NoWeights,

@@ -3,8 +3,6 @@
 use super::error::ModelError;
 use super::gguf::{GgufError, GgufFile};
 use super::stamp::Stamp;
-#[cfg(unix)]
-use memmap2::UncheckedAdvice;
 use memmap2::{Mmap, MmapOptions};
 use mia::texts::hexadecimal;
 use rayon::prelude::*;
@@ -12,12 +10,15 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of a file that are hashed at a time.
 const BLOCK: usize = 1 << 20;
+
+/// Bytes of a file per read: several threads each read a part of a tensor.
+const READ: usize = 4 << 20;
 
 /// Error for a file that has changed since the files were opened, whether a service or a command reads it.
 const CHANGED_SINCE: &str = "it has changed since the files were opened; a service opens them anew when the model is loaded by \
@@ -78,9 +79,8 @@ impl GgufFiles {
 
 /// The content of one file.
 pub enum FileBytes {
-    /// Weights on disk, and the path of their file. The map is private, but what other programs write to the file may still
-    /// show in it, so what is read through it counts only under [`ModelFiles::read_unchanged`].
-    Mapped(Mmap, PathBuf),
+    /// Weights on disk.
+    Mapped(MappedFile),
     /// Any other file on disk, read once: what is parsed and what is hashed are the same bytes.
     Loaded(Vec<u8>),
     Embedded(&'static [u8]),
@@ -88,18 +88,40 @@ pub enum FileBytes {
     Memory(Arc<[(String, Vec<u8>)]>, usize),
 }
 
+/// An open file of weights. Its header is parsed through the map, and its tensors are read at their positions: a file that is
+/// truncated meanwhile, or a disk that fails, then ends in an error and not in a signal. The map is private, but what other
+/// programs write to the file may still show in it, so what is read of the file counts only under
+/// [`ModelFiles::read_unchanged`].
+pub struct MappedFile {
+    map: Mmap,
+    file: File,
+    path: PathBuf,
+}
+
+impl MappedFile {
+    fn read_at(&self, start: usize, out: &mut [u8]) -> Result<(), ModelError> {
+        let parts = out.par_chunks_mut(READ).enumerate();
+        let read = |(index, part): (usize, &mut [u8])| read_exact_at(&self.file, part, (start + index * READ) as u64);
+        parts.try_for_each(read).map_err(|why| self.error(why))
+    }
+
+    fn error(&self, reason: impl ToString) -> ModelError {
+        ModelError::File { path: self.path.display().to_string(), reason: reason.to_string() }
+    }
+}
+
 impl FileBytes {
-    /// Releases the pages of a part that was read: the pages of a mapped file count as this process's memory. They are
-    /// loaded again if they are read again.
-    pub fn release(&self, part: Range<usize>) {
-        #[cfg(unix)]
-        if let Self::Mapped(map, _) = self {
-            // SAFETY: the map is never written to, so no page holds anything that the file does not.
-            let released = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, part.start, part.len()) };
-            if let Err(why) = released {
-                tracing::debug!(%why, "pages of weights stay in memory until their file is closed");
-            }
+    /// Reads the bytes from position `start` on, as many as `out` has.
+    ///
+    /// # Errors
+    /// [`ModelError::File`] if the file on disk cannot be read or ends before.
+    pub fn read_at(&self, start: usize, out: &mut [u8]) -> Result<(), ModelError> {
+        if let Self::Mapped(mapped) = self {
+            return mapped.read_at(start, out);
         }
+        let part = start.checked_add(out.len()).and_then(|end| self.get(start..end));
+        out.copy_from_slice(part.ok_or_else(|| ModelError::Forward("a tensor ends beyond its file".to_owned()))?);
+        Ok(())
     }
 
     /// SHA-256 as `sha256:<hex>`.
@@ -110,13 +132,12 @@ impl FileBytes {
     /// SHA-256 in hexadecimal. A mapped file is hashed by reading it, so that one that is truncated meanwhile ends in an error
     /// and not in a signal.
     fn sha256(&self) -> Result<String, ModelError> {
-        let Self::Mapped(map, path) = self else { return Ok(sha256_hex(self)) };
-        let error = |reason| ModelError::File { path: path.display().to_string(), reason };
-        let length = map.len() as u64;
-        match hash_file(path, length) {
+        let Self::Mapped(mapped) = self else { return Ok(sha256_hex(self)) };
+        let length = mapped.map.len() as u64;
+        match hash_file(&mapped.path, length) {
             Ok((digest, hashed)) if hashed == length => Ok(digest),
-            Ok(_) => Err(error(CHANGED.to_owned())),
-            Err(why) => Err(error(why.to_string())),
+            Ok(_) => Err(mapped.error(CHANGED)),
+            Err(why) => Err(mapped.error(why)),
         }
     }
 }
@@ -126,7 +147,7 @@ impl Deref for FileBytes {
 
     fn deref(&self) -> &[u8] {
         match self {
-            Self::Mapped(map, _) => map,
+            Self::Mapped(mapped) => &mapped.map,
             Self::Loaded(bytes) => bytes,
             Self::Embedded(bytes) => bytes,
             Self::Memory(files, index) => &files[*index].1,
@@ -182,7 +203,7 @@ impl ModelFiles {
             // SAFETY: the map is private and only read. Where another program writes to the file meanwhile, any bytes may be
             // read, which `read_unchanged` discards; where it truncates the file, the system ends the process.
             let map = unsafe { MmapOptions::new().map_copy_read_only(&file) }?;
-            Ok(FileBytes::Mapped(map, path.to_owned()))
+            Ok(FileBytes::Mapped(MappedFile { map, file, path: path.to_owned() }))
         })
     }
 
@@ -265,6 +286,37 @@ fn open_regular(path: &Path) -> io::Result<File> {
     }
     let what = if kind.is_dir() { "it is a directory" } else { "it is no regular file" };
     Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+}
+
+/// Fills `out` from a position of a file on.
+fn read_exact_at(file: &File, mut out: &mut [u8], mut position: u64) -> io::Result<()> {
+    while !out.is_empty() {
+        match read_at(file, out, position) {
+            Ok(0) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the file is shorter than when it was opened",
+                ));
+            }
+            Ok(count) => {
+                out = &mut out[count..];
+                position += count as u64;
+            }
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, out: &mut [u8], position: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, out, position)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, out: &mut [u8], position: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, out, position)
 }
 
 /// SHA-256 of a file as `sha256:<hex>`.
@@ -400,6 +452,23 @@ mod tests {
         let stamp = files.stamp().unwrap();
         let said = files.read_unchanged(&stamp, || Err::<(), _>(ModelError::Forward("it is full".to_owned())));
         assert_eq!(said.unwrap_err().to_string(), "forward pass: it is full");
+    }
+
+    #[test]
+    fn a_read_that_fails_names_the_file() {
+        let (directory, files) = demo();
+        let path = directory.path().join(WEIGHTS);
+        let length = std::fs::metadata(&path).unwrap().len() as usize;
+        let FileBytes::Mapped(mut mapped) = files.open_weights(WEIGHTS).unwrap() else { panic!("it is on disk") };
+        let mut part = vec![0; 100];
+        mapped.read_at(length - 100, &mut part).unwrap();
+        assert_eq!(part, std::fs::read(&path).unwrap()[length - 100..]);
+        let said = mapped.read_at(length - 50, &mut part).unwrap_err().to_string();
+        assert_eq!(said, format!("{}: the file is shorter than when it was opened", path.display()));
+        // A handle that the system reads nothing through.
+        mapped.file = File::options().append(true).open(&path).unwrap();
+        let said = mapped.read_at(0, &mut part).unwrap_err().to_string();
+        assert!(said.contains(WEIGHTS) && said.contains("Bad file descriptor"), "{said}");
     }
 
     #[test]

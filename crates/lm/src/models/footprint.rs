@@ -4,19 +4,25 @@ use super::arch::Arch;
 use super::cuda::attention_tiling;
 use super::families::Network;
 use super::gguf::TensorType;
+use super::layers::{LayerPlacement, TOKENS_AT_ONCE};
 use super::logit_stats;
+use super::lora::LayerProjection;
 use super::mamba::MambaArch;
 use super::ops::{Form, Multiply};
+use super::storage::Storage;
 use super::weights::Weights;
 use candle_core::DType;
 use kernels::packed::{Element, Isa, Packed, Products, packed_bytes, scratch_bytes};
 use safetensors::Dtype;
 use std::sync::Arc;
+use strum::VariantArray;
 
 /// Buffers of products, and the allocator's reserve.
 const BUFFERS_ON_CPU: f64 = 64.0 * MIB;
 /// Logits and the intermediate results computed from them, for one tile of the vocabulary at a time.
 const LOGITS_ON_GPU: f64 = 2048.0 * MIB;
+/// A matrix that is transposed where those of layers are.
+const QKV: &str = "layers.0.qkv.weight";
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// Distribution of a number of tokens over texts.
@@ -33,6 +39,7 @@ pub fn activation_bytes(
     network: &Network,
     form: Form,
     dtype: DType,
+    layers: LayerPlacement,
     workload: Workload,
     threads: usize,
 ) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
@@ -40,7 +47,14 @@ pub fn activation_bytes(
     match network {
         Network::Decoder(arch, _) => {
             let arch = arch.clone();
-            Arc::new(move |tokens| decoder_bytes(&arch, tokens, element, form, workload, threads))
+            let of_part = move |arch: &Arch, tokens| decoder_bytes(arch, tokens, element, form, workload, threads);
+            match layers {
+                LayerPlacement::Resident => Arc::new(move |tokens| of_part(&arch, tokens)),
+                LayerPlacement::Streamed => Arc::new(move |tokens| {
+                    let part = tokens.min(TOKENS_AT_ONCE.max(arch.sizes.context));
+                    of_part(&arch, part).saturating_add(state_bytes(&arch, tokens))
+                }),
+            }
         }
         Network::Mamba(arch, _) => {
             let arch = arch.clone();
@@ -53,8 +67,16 @@ pub fn activation_bytes(
     }
 }
 
-/// An upper estimate of the bytes of the weights once loaded: packed weights are padded to whole panels.
-pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DType) -> u64 {
+/// Bytes of the hidden states of all tokens between two streamed layers: as the parts of a batch have them, joined, and picked for
+/// the head.
+fn state_bytes(arch: &Arch, tokens: usize) -> u64 {
+    let states = arch.sizes.hidden.max(arch.embedding_width()).saturating_mul(3 * DType::F32.size_in_bytes());
+    states.saturating_mul(tokens) as u64
+}
+
+/// An upper estimate of the bytes of the weights once loaded: packed weights are padded to whole panels. Of streamed layers two
+/// are in memory, and what reading one of their matrices takes.
+pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DType, layers: LayerPlacement) -> u64 {
     let plain = element_bytes(form, dtype);
     let used = || weights.names().filter(|name| !network.ignores(name));
     let matrix = |name: &str| match weights.shape(name) {
@@ -89,7 +111,25 @@ pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DTy
         _ => weights.shape(name).map_or(0, |shape| shape.iter().product::<usize>().saturating_mul(plain)),
     };
     let bytes = |name: &str| in_blocks(name).unwrap_or_else(|| otherwise(name));
-    used().map(|name| bytes(name) as u64).fold(0, u64::saturating_add)
+    let sum = |names: &mut dyn Iterator<Item = &str>| names.map(|name| bytes(name) as u64).fold(0, u64::saturating_add);
+    match (layers, network) {
+        (LayerPlacement::Streamed, Network::Decoder(arch, storage)) => {
+            let layers = sum(&mut used().filter(|name| network.is_of_layer(name)));
+            let layer = layers.div_ceil(arch.sizes.layers.max(1) as u64);
+            let around = sum(&mut used().filter(|name| !network.is_of_layer(name)));
+            around.saturating_add(layer.saturating_mul(2)).saturating_add(reading_bytes(arch, storage, packed))
+        }
+        _ => sum(&mut used()),
+    }
+}
+
+/// Bytes that reading the largest matrix of a layer takes: in a half type as it is stored and in canonical order; otherwise in f32
+/// as it is stored, in canonical order, and in the type that is packed.
+fn reading_bytes(arch: &Arch, storage: &Storage, packed: Option<PackedForm>) -> u64 {
+    let is_read_as_stored = packed.is_some_and(|form| form.element != Element::F32) && !storage.is_transposed(QKV);
+    let bytes_per_element = if is_read_as_stored { 4 } else { 12 };
+    let elements = LayerProjection::VARIANTS.iter().map(|projection| projection.shape(arch));
+    elements.map(|[n, k]| n.saturating_mul(k)).max().unwrap_or(0).saturating_mul(bytes_per_element) as u64
 }
 
 /// Parameters of packed matrices.

@@ -4,7 +4,23 @@ use super::batch::BatchStats;
 use super::continuation::{Continuation, GreedyPrompt};
 use super::error::ModelError;
 use super::lora::{Adapter, LoadedAdapter};
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Progress of a forward pass through streamed layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerProgress {
+    /// Index of the layer that computes.
+    pub layer: usize,
+    pub layers: usize,
+    /// Time that the pass has waited for layers to be read.
+    pub waited: Duration,
+}
+
+/// Is called by forward passes through streamed layers before each part of their work, which is some 2,048 tokens in one layer. On
+/// `Break`, the pass ends with [`ModelError::Cancelled`].
+pub type LayerWatch = Box<dyn Fn(LayerProgress) -> ControlFlow<()>>;
 
 /// A loaded causal language model, ready to run. It stays on the device thread that loaded it.
 pub trait CausalLm {
@@ -43,6 +59,11 @@ pub trait CausalLm {
     ) -> Result<Pending<Vec<Continuation>>, ModelError> {
         let _ = (prompts, adapter);
         Err(ModelError::continues_no_texts())
+    }
+
+    /// Has the forward passes watched, if the model streams its layers.
+    fn watch(&mut self, watch: LayerWatch) {
+        drop(watch);
     }
 
     /// Asks whether the model can run, where that is not certain: its server may be gone.

@@ -10,12 +10,14 @@ use kernels::packed::BlockFormat;
 use rayon::prelude::*;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Elements per task that widens them.
 const CHUNK: usize = 1 << 16;
+
+/// Bytes of a tensor that are read before they are widened.
+const BLOCK: usize = 16 << 20;
 
 /// The longest header that the format allows; what a longer one is read from is no header.
 const LONGEST_HEADER: usize = 100_000_000;
@@ -64,7 +66,8 @@ pub struct Weights {
 pub struct Stored<'a> {
     pub kind: TensorType,
     pub shape: &'a [usize],
-    bytes: Cow<'a, [u8]>,
+    tensor: &'a ListedTensor,
+    file: &'a FileBytes,
 }
 
 impl Weights {
@@ -118,20 +121,7 @@ impl Weights {
     /// A tensor by its name on disk.
     pub fn find(&self, name: &str) -> Option<Stored<'_>> {
         let (file, tensor) = self.tensors.get(name)?;
-        let bytes = &self.files[*file].1;
-        let bytes = match &tensor.place {
-            Place::Contiguous(data) => Cow::Borrowed(&bytes[data.clone()]),
-            Place::Strided(strided) => strided.elements(bytes),
-        };
-        Some(Stored { kind: tensor.kind, shape: &tensor.shape, bytes })
-    }
-
-    /// Releases the pages of a tensor that was read.
-    pub fn release(&self, name: &str) {
-        if let Some((file, tensor)) = self.tensors.get(name) {
-            let (Place::Contiguous(data) | Place::Strided(StoredTensor { data, .. })) = &tensor.place;
-            self.files[*file].1.release(data.clone());
-        }
+        Some(Stored { kind: tensor.kind, shape: &tensor.shape, tensor, file: &self.files[*file].1 })
     }
 
     /// The shape of a tensor by its name on disk.
@@ -216,7 +206,10 @@ fn read_torch(file: &[u8]) -> Result<Vec<ListedTensor>, String> {
         name: tensor.name.clone(),
         kind: TensorType::Plain(tensor.dtype),
         shape: tensor.shape.clone(),
-        place: Place::Strided(tensor),
+        place: match tensor.is_contiguous() {
+            true => Place::Contiguous(tensor.data.start..tensor.data.start + tensor.bytes()),
+            false => Place::Strided(tensor),
+        },
     };
     Ok(tensors.into_iter().map(listed).collect())
 }
@@ -253,25 +246,84 @@ fn shards(index: &[u8]) -> Result<Vec<String>, String> {
 }
 
 impl Stored<'_> {
-    /// The elements in row-major order, little-endian.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// The number of bytes of its elements.
+    pub fn bytes(&self) -> usize {
+        match &self.tensor.place {
+            Place::Contiguous(data) => data.len(),
+            Place::Strided(strided) => strided.bytes(),
+        }
     }
 
-    /// Appends all elements as f32, exactly; returns false for an unsupported type.
-    pub fn widen_into(&self, out: &mut Vec<f32>) -> bool {
+    /// Refuses a type that no model is computed from.
+    pub fn check_type(&self) -> Result<(), ModelError> {
         match self.kind {
-            TensorType::Plain(Dtype::F32) => widen(self.bytes.as_chunks().0, out, f32::from_le_bytes),
-            TensorType::Plain(Dtype::F16) => widen(self.bytes.as_chunks().0, out, |b| f16::from_le_bytes(b).to_f32()),
-            TensorType::Plain(Dtype::BF16) => widen(self.bytes.as_chunks().0, out, |b| bf16::from_le_bytes(b).to_f32()),
-            TensorType::Plain(_) => return false,
-            TensorType::Blocks(blocks) => {
-                let start = out.len();
-                out.resize(start + self.shape.iter().product::<usize>(), 0.0);
-                blocks.dequantize(&self.bytes, &mut out[start..]);
+            TensorType::Plain(Dtype::F32 | Dtype::F16 | Dtype::BF16) | TensorType::Blocks(_) => Ok(()),
+            TensorType::Plain(_) => {
+                let kind = self.kind.name();
+                let reason = format!("type {kind} is not supported; supported types are F32, F16 and BF16");
+                Err(ModelError::Tensor { name: self.tensor.name.clone(), reason })
             }
         }
-        true
+    }
+
+    /// Reads the elements in row-major order, little-endian, into `out` of [`Stored::bytes`] bytes.
+    ///
+    /// # Errors
+    /// [`ModelError::File`] if the file cannot be read.
+    pub fn read_into(&self, out: &mut [u8]) -> Result<(), ModelError> {
+        match &self.tensor.place {
+            Place::Contiguous(data) => self.file.read_at(data.start, out),
+            Place::Strided(strided) => {
+                out.copy_from_slice(&strided.elements(&self.storage(strided)?));
+                Ok(())
+            }
+        }
+    }
+
+    /// Appends all elements as f32, exactly.
+    ///
+    /// # Errors
+    /// [`ModelError::Tensor`] for an unsupported type, and those of [`Stored::read_into`].
+    pub fn widen_into(&self, out: &mut Vec<f32>) -> Result<(), ModelError> {
+        self.check_type()?;
+        let data = match &self.tensor.place {
+            Place::Contiguous(data) => data,
+            Place::Strided(strided) => {
+                self.widen_block(&strided.elements(&self.storage(strided)?), out);
+                return Ok(());
+            }
+        };
+        let at_once = match self.kind {
+            TensorType::Plain(_) => BLOCK,
+            TensorType::Blocks(blocks) => BLOCK - BLOCK % blocks.bytes(),
+        };
+        let mut buffer = vec![0; at_once.min(data.len())];
+        for position in (0..data.len()).step_by(at_once) {
+            let block = &mut buffer[..at_once.min(data.len() - position)];
+            self.file.read_at(data.start + position, block)?;
+            self.widen_block(block, out);
+        }
+        Ok(())
+    }
+
+    /// The bytes of a storage whose elements are in another order.
+    fn storage(&self, strided: &StoredTensor) -> Result<Vec<u8>, ModelError> {
+        let mut bytes = vec![0; strided.data.len()];
+        self.file.read_at(strided.data.start, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn widen_block(&self, bytes: &[u8], out: &mut Vec<f32>) {
+        match self.kind {
+            TensorType::Plain(Dtype::F16) => widen(bytes.as_chunks().0, out, |b| f16::from_le_bytes(b).to_f32()),
+            TensorType::Plain(Dtype::BF16) => widen(bytes.as_chunks().0, out, |b| bf16::from_le_bytes(b).to_f32()),
+            TensorType::Plain(_) => widen(bytes.as_chunks().0, out, f32::from_le_bytes),
+            TensorType::Blocks(blocks) => {
+                let start = out.len();
+                out.resize(start + bytes.len() / blocks.bytes() * blocks.elements(), 0.0);
+                blocks.dequantize(bytes, &mut out[start..]);
+            }
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod outliers;
 mod parity;
 #[cfg(target_os = "linux")]
 mod peak_memory;
+mod streaming;
 
 /// The allocator of the service, whose memory the tests measure.
 #[global_allocator]

@@ -89,6 +89,20 @@ pub struct ModelDescription {
     pub network: Network,
 }
 
+/// The canonical names of the tensors of a decoder that belong to no layer.
+const AROUND_LAYERS: [&str; 10] = [
+    "embedding.weight",
+    "positions.weight",
+    "project_in.weight",
+    "project_in.bias",
+    "project_out.weight",
+    "project_out.bias",
+    "final_norm.weight",
+    "final_norm.bias",
+    "head.weight",
+    "head.bias",
+];
+
 /// The architecture of a model, and how its tensors are stored.
 pub enum Network {
     Decoder(Arch, Storage),
@@ -141,6 +155,11 @@ impl Network {
             Self::Decoder(_, storage) | Self::Mamba(_, storage) => storage.parts_with(name),
             Self::Masked(_) => Vec::new(),
         }
+    }
+
+    /// Returns true if a tensor on disk belongs to a layer of a decoder.
+    pub fn is_of_layer(&self, name: &str) -> bool {
+        matches!(self, Self::Decoder(..)) && !AROUND_LAYERS.iter().any(|canonical| self.holds(canonical, name))
     }
 
     /// Returns true if a tensor on disk is a part of a tensor of a causal model.

@@ -31,7 +31,7 @@ pub fn scored_stats(
     batch: &PackedBatch,
     head: &Head,
     device: &Device,
-    hidden: impl FnOnce(&PackedBatch) -> Result<Tensor>,
+    hidden: impl FnOnce(&PackedBatch) -> std::result::Result<Tensor, ModelError>,
 ) -> std::result::Result<Pending<BatchStats>, ModelError> {
     let (rows, targets) = batch.scored();
     if rows.is_empty() {
@@ -62,7 +62,7 @@ pub fn first_choices(
     ranges: &[Range<usize>],
     head: &Head,
     device: &Device,
-    hidden: impl FnOnce(&PackedBatch) -> Result<Tensor>,
+    hidden: impl FnOnce(&PackedBatch) -> std::result::Result<Tensor, ModelError>,
 ) -> std::result::Result<Vec<Vec<u32>>, ModelError> {
     let rows: Vec<u32> = ranges.iter().cloned().flatten().map(|row| row as u32).collect();
     if rows.is_empty() {

@@ -202,10 +202,7 @@ fn read(tensors: &Weights, name: &str, shape: [usize; 2]) -> Result<Tensor, Mode
         return Err(error(format!("shape {:?}, but the base and the rank require {shape:?}", stored.shape)));
     }
     let mut values = Vec::new();
-    if !stored.widen_into(&mut values) {
-        let kind = stored.kind.name();
-        return Err(error(format!("type {kind} is not supported; supported types are F32, F16 and BF16")));
-    }
+    stored.widen_into(&mut values)?;
     if let Some(index) = values.iter().position(|value| !value.is_finite()) {
         return Err(error(format!("element {index} is {}", values[index])));
     }

@@ -84,7 +84,7 @@ impl Mamba {
 
     fn run(&self, sequences: &[&[u32]]) -> Result<Pending<BatchStats>, ModelError> {
         let batch = PackedBatch::new(sequences);
-        scored_stats(&batch, &self.head, &self.device, |batch| self.hidden(batch))
+        scored_stats(&batch, &self.head, &self.device, |batch| Ok(self.hidden(batch)?))
     }
 }
 
@@ -117,7 +117,7 @@ impl CausalLm for Mamba {
         }
         let run = |prompts: &[&GreedyPrompt]| {
             continued(prompts, |batch, rows| {
-                first_choices(batch, rows, &self.head, &self.device, |batch| self.hidden(batch))
+                first_choices(batch, rows, &self.head, &self.device, |batch| Ok(self.hidden(batch)?))
             })
         };
         if self.pads() {

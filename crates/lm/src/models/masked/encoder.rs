@@ -126,13 +126,7 @@ impl<'a> CheckpointSource<'a> {
             ));
         }
         let mut values = Vec::new();
-        if !stored.widen_into(&mut values) {
-            return Err(error(
-                &name,
-                format!("type {} is not supported; supported types are F32, F16 and BF16", stored.kind.name()),
-            ));
-        }
-        self.weights.release(&name);
+        stored.widen_into(&mut values)?;
         let tensor = Tensor::from_vec(values, stored.shape, &Device::Cpu)?.to_device(device)?;
         self.log().used.insert(name);
         Ok(tensor)

@@ -122,10 +122,19 @@ pub struct StoredTensor {
 }
 
 impl StoredTensor {
-    /// The tensor's elements in row-major order, little-endian as stored; borrowed if they are stored in that order.
-    /// `file` must be the file that the tensor was read from.
-    pub fn elements<'f>(&self, file: &'f [u8]) -> Cow<'f, [u8]> {
-        row_major(&file[self.data.clone()], element_size(self.dtype), &self.shape, &self.strides)
+    /// Returns true if the elements are stored one after the other in row-major order.
+    pub fn is_contiguous(&self) -> bool {
+        is_contiguous(&self.shape, &self.strides)
+    }
+
+    /// Bytes of the elements.
+    pub fn bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * element_size(self.dtype)
+    }
+
+    /// The elements in row-major order, little-endian as stored, out of the bytes of the range [`StoredTensor::data`].
+    pub fn elements<'d>(&self, data: &'d [u8]) -> Cow<'d, [u8]> {
+        row_major(data, element_size(self.dtype), &self.shape, &self.strides)
     }
 }
 
@@ -137,7 +146,7 @@ pub fn element_size(dtype: Dtype) -> usize {
 /// The elements of a strided view in row-major order. `bytes` starts with the view's first element and contains every element.
 fn row_major<'b>(bytes: &'b [u8], size: usize, shape: &[usize], strides: &[usize]) -> Cow<'b, [u8]> {
     let count: usize = shape.iter().product();
-    if count == 0 || is_contiguous(shape, strides) {
+    if is_contiguous(shape, strides) {
         return Cow::Borrowed(&bytes[..count * size]);
     }
     let mut gathered = Vec::with_capacity(count * size);
@@ -152,11 +161,12 @@ fn row_major<'b>(bytes: &'b [u8], size: usize, shape: &[usize], strides: &[usize
 
 fn is_contiguous(shape: &[usize], strides: &[usize]) -> bool {
     let mut step = 1;
-    shape.iter().zip(strides).rev().all(|(&dimension, &stride)| {
-        let fits = dimension == 1 || stride == step;
-        step *= dimension;
-        fits
-    })
+    shape.contains(&0)
+        || shape.iter().zip(strides).rev().all(|(&dimension, &stride)| {
+            let fits = dimension == 1 || stride == step;
+            step *= dimension;
+            fits
+        })
 }
 
 /// The next index in row-major order; the first one after the last.

@@ -19,6 +19,7 @@ pub use tuner::{StepReport, Tuner, TuningError};
 use crate::models::checkpoint::Checkpoint;
 use crate::models::families::Network;
 use crate::models::footprint::Workload;
+use crate::models::layers::LayerPlacement;
 use crate::models::ops::Form;
 use candle_core::{DType, Device};
 use tuner::MOST_TOKENS;
@@ -40,7 +41,10 @@ pub fn tuning_bytes(checkpoint: &Checkpoint, device: &Device, settings: &TuningS
     let adapter = 4 * settings.lora.rank * sizes.layers * 2 * (sizes.hidden + qkv + up + sizes.inner);
     // Memory that is freed at once is that of the kernels for inference on the CPU, and of plain operations elsewhere.
     let form = if device.is_cpu() { Form::inference(device, DType::F32) } else { Form::Plain };
-    let running = checkpoint.activation_bytes(form, DType::F32, Workload::Batch, 1)(tokens);
+    let running = checkpoint.activation_bytes(form, DType::F32, LayerPlacement::Resident, Workload::Batch, 1)(tokens);
     let kept = 4 * results.saturating_add(adapter) as u64;
-    checkpoint.weight_bytes(Form::Plain, DType::F32).saturating_add(kept).saturating_add(running)
+    checkpoint
+        .weight_bytes(Form::Plain, DType::F32, LayerPlacement::Resident)
+        .saturating_add(kept)
+        .saturating_add(running)
 }
