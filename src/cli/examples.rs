@@ -40,7 +40,6 @@ pub fn examples(command: &str) -> Option<&'static str> {
         }
         "test" => {
             "  pdr-audit test dataset suspects.jsonl held-out.jsonl --model ./my-model
-  pdr-audit test rank canaries.jsonl --model ./my-model --methods min_k_plus_plus
   pdr-audit test di suspects.jsonl held-out.jsonl --model ./my-model --control EleutherAI/pythia-70m
   pdr-audit test order shards.jsonl --model demo --shuffles 20"
         }
