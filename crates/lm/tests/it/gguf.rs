@@ -4,8 +4,8 @@
 use crate::common::goldens::{directory, numbers};
 use candle_core::{DType, Device};
 use kernels::packed::{Isa, Products};
-use lm::models::checkpoint::Checkpoint;
 use lm::models::LayerPlacement;
+use lm::models::checkpoint::Checkpoint;
 use lm::models::files::{GgufFiles, ModelFiles};
 use lm::models::gguf::BlockType;
 use lm::models::ops::{Form, Multiply};
@@ -88,7 +88,8 @@ fn weights_that_stay_in_blocks_are_counted_as_such() {
         let checkpoint = open(name);
         let elements = |name| checkpoint.weights.shape(name).unwrap().iter().product::<usize>();
         let elements: usize = checkpoint.weights.names().map(elements).sum();
-        let [blocks, plain] = [form, Form::Plain].map(|form| checkpoint.weight_bytes(form, DType::F32, LayerPlacement::Resident));
+        let [blocks, plain] =
+            [form, Form::Plain].map(|form| checkpoint.weight_bytes(form, DType::F32, LayerPlacement::Resident));
         assert_eq!(plain, 4 * elements as u64, "{name}");
         let per_element = blocks as f64 / elements as f64;
         // Panels of 48 columns are padded, which counts in models as small as these, and norms are in f32.
