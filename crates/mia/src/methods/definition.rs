@@ -112,8 +112,10 @@ pub enum PdrPolicy {
 pub enum Access {
     /// The text itself.
     Text,
-    /// The log-probability of each token that came, and that of the model's first choice there.
+    /// The log-probability of each token that came.
     LogProbabilities,
+    /// The log-probability of the model's first choice at each position.
+    FirstChoice,
     /// The model's whole distribution at each position, reduced to its moments.
     FullLogits,
     /// A second model.
