@@ -41,6 +41,9 @@ struct EchoLogprobs {
     text_offset: Option<Vec<usize>>,
 }
 
+/// An entry: the log-probability of a token, the most probable tokens, and the token.
+type EchoEntry<'a> = (Option<f64>, Option<&'a BTreeMap<String, f64>>, &'a str);
+
 /// A prompt that was sent, and what is expected of its answer.
 pub struct SentPrompt<'a> {
     pub ids: &'a [u32],
@@ -119,7 +122,7 @@ impl EchoChoice {
             (Some(best), true) => best.as_slice(),
             (_, false) => &[],
         };
-        let entries: Vec<(Option<f64>, Option<&BTreeMap<String, f64>>, &str)> = lps
+        let entries: Vec<EchoEntry> = lps
             .iter()
             .enumerate()
             .map(|(index, &lp)| {

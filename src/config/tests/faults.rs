@@ -221,11 +221,12 @@ fn what_is_wrong_with_servers_elsewhere_is_named() {
     for (file, key, words) in cases {
         assert_fault(&file, &[], &format!("models[0].{key}"), words);
     }
+    let openai = "kind = \"openai\", urls = [\"http://a\"], context = 2047, price_per_million_tokens = 0.5, top_logprobs = false";
+    let with_openai = served(openai);
     let settings = load(&urls("\"http://gpu-1:8000\", \"https://gpu-2/vllm\""), &[]).unwrap();
     let served = settings.models[0].served.as_ref().unwrap();
     assert_eq!((served.kind, served.urls.len(), served.connections), (Some(ServedKind::Vllm), 2, 1));
-    let openai = "kind = \"openai\", urls = [\"http://a\"], context = 2047, price_per_million_tokens = 0.5, top_logprobs = false";
-    let settings = load(&served(openai), &[]).unwrap();
+    let settings = load(&with_openai, &[]).unwrap();
     let served = settings.models[0].served.as_ref().unwrap();
     assert_eq!((served.kind, served.context, served.top_logprobs), (Some(ServedKind::Openai), Some(2047), false));
     assert_eq!(served.price_per_million_tokens, Some(0.5));

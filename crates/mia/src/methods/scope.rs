@@ -1,6 +1,6 @@
 //! The surroundings of a request's methods: models, corpora and texts that they may refer to, and the entry that asks for them.
 
-use super::definition::Access;
+use super::access::Access;
 use super::fault::Fault;
 use super::grid::{EMPTY, Grid};
 use super::value::{GivenParameters, ParameterValue};

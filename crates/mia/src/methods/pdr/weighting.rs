@@ -2,7 +2,7 @@
 //! its paper.
 
 use crate::TokenStats;
-use crate::methods::definition::Access;
+use crate::methods::access::Access;
 use crate::methods::range::Range;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};

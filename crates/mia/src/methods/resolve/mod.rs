@@ -3,7 +3,7 @@
 mod entry;
 mod preset;
 
-use super::definition::Access;
+use super::access::Access;
 use super::fault::{Fault, Faults};
 use super::grid::{Grid, MAX_METHODS};
 use super::labelled::{LabelledMethod, RequestOrigin};
