@@ -94,10 +94,13 @@ async fn a_text_that_the_server_reads_otherwise_fails_alone() {
     assert_eq!(silent(&front.engine), [None]);
 }
 
+/// Change made to a text before it is read, and a part of the reason why the server is refused.
+type Misread = (fn(&str) -> String, &'static str);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_read_texts_otherwise_are_refused_with_the_first_place() {
     let text_alone = EchoManners { takes: Takes::Text, names_ids: false, ..EchoManners::default() };
-    let reads: [(fn(&str) -> String, &str); 3] = [
+    let reads: [Misread; 3] = [
         (|text| text.replace("Monday", "monday"), "its text does not begin with the text that was sent"),
         (|text| text.trim_start_matches("One").to_owned(), "its text does not begin with"),
         (|text| format!("{text} More."), "log-probabilities for 64 tokens"),
@@ -184,9 +187,8 @@ async fn servers_that_cannot_be_right_are_refused_when_they_are_opened() {
     ];
     for (manners, spoil, reason) in lies {
         let server = server(GOLDEN, manners).await;
-        let mut state = server.state.lock().unwrap();
-        (state.varied, state.spoil) = (true, spoil);
-        drop(state);
+        server.state.lock().unwrap().varied = true;
+        server.state.lock().unwrap().spoil = spoil;
         let said = opening_fault(ServedKind::Openai, NAME, &server.url(), |_| ()).await;
         assert!(said.contains(reason), "{said}, not {reason}");
         assert!(!said.contains("127.0.0.1"), "the URL is told: {said}");
