@@ -7,8 +7,8 @@ use super::jobs::request::{self, JobSamples, SampleList};
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::audits::{
-    AuditMetrics, AuditOptions, AuditRequest, CalibrationSource, DecisionOptions, EvidenceOptions, StratifyBy,
-    with_default_primary,
+    AuditMetrics, AuditOptions, AuditRequest, CalibrationSource, DecisionOptions, EvidenceOptions, ServedForecast,
+    StratifyBy, with_default_primary,
 };
 use crate::jobs::Submission;
 use crate::scorer::Overflow;
@@ -80,6 +80,10 @@ pub struct AuditBody {
     /// Maximum time from submission to the end, in seconds; the audit fails after it. No limit if left out.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
     timeout_seconds: Option<Shaped<u64>>,
+    /// Maximum cost of what servers of models are asked for, by the forecast, in the currency of the settings; an audit that would cost
+    /// more is refused. No limit if left out.
+    #[schema(value_type = Option<f64>, minimum = 0.0)]
+    max_cost: Option<Shaped<f64>>,
 }
 
 /// Reads a field that is null on purpose otherwise than one that is left out.
@@ -143,6 +147,13 @@ impl JobBody for AuditBody {
         let model = model.as_ref().map(|model| model.id.clone()).unwrap_or_default();
         let options = AuditOptions { model, methods: methods.to_vec(), overflow, metrics, evidence };
         let request = options.settle(&scope, totals).map_err(|found| faults.extend_below("", found));
+        let most = check::shaped("/max_cost", self.max_cost, &mut faults);
+        if let (Some(most), Ok(request)) = (most, &request) {
+            let served = ServedForecast::new(request, totals.samples as u64, totals.text_bytes, state.scorer.pool());
+            if let Some(fault) = ServedForecast::cost_fault(served.as_ref(), most) {
+                faults.push("/max_cost", fault);
+            }
+        }
         faults.finish()?;
         let request = request.map_err(|()| Problem::internal("a refused request has no faults"))?;
         Ok(Submission { request, name, samples: submitted.samples, idempotency_key: None, timeout })

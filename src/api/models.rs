@@ -4,13 +4,14 @@ use super::extract::PathNames;
 use super::middleware::Arrival;
 use super::model_view::{DeviceEntry, ModelEntry, ModelList};
 use super::problem::Problem;
-use super::problem::responses::{ListProblems, LoadProblems};
+use super::problem::responses::{ListProblems, LoadProblems, MethodProblems};
+use super::query::parameters;
 use super::state::{ApiState, ClientState};
 use crate::access::KeyScope;
 use crate::engine::DeviceStatus;
 use crate::finetunes::FinetuneKind;
 use crate::pool::{ModelStatus, UnknownModel};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::{Extension, Json};
 use mia::methods::{Catalogue, catalogue};
 
@@ -128,14 +129,20 @@ fn tells_reasons(state: &ApiState) -> bool {
 
 /// List the methods.
 ///
-/// Every method and every positional decay with its parameters, defaults and ranges.
+/// Every method and every positional decay with its parameters, defaults and ranges. With `model`, those that need more than the
+/// model's server gives say so.
 #[utoipa::path(
     get,
     path = "/v1/methods",
     operation_id = "list_methods",
     tag = "service",
-    responses((status = 200, description = "The methods and decays", body = Catalogue), ListProblems)
+    params(("model" = Option<String>, Query, description = "Id of a configured model", example = "demo")),
+    responses((status = 200, description = "The methods and decays", body = Catalogue), MethodProblems)
 )]
-pub async fn methods() -> Json<Catalogue> {
-    Json(catalogue())
+pub async fn methods(ClientState(state): ClientState, uri: Uri) -> Result<Json<Catalogue>, Problem> {
+    let model = parameters(&uri).into_iter().find(|(name, _)| name == "model").map(|(_, id)| id);
+    let Some(id) = model else { return Ok(Json(catalogue())) };
+    let (ids, declaration) = (state.scorer.pool().ids(), state.scorer.pool().find(Some(&id))?);
+    let scope = state.scorer.scope(&ids, Some(&declaration), false, false);
+    Ok(Json(catalogue().for_model(&scope)))
 }

@@ -7,7 +7,7 @@ use super::problem::responses::SubmitProblems;
 use super::problem::{Kind, Problem};
 use super::score_calibration;
 use super::state::{ApiState, ClientState};
-use crate::audits::{AuditKind, AuditPlan, AuditRequest, CalibrationSource, CitedPlan};
+use crate::audits::{AuditKind, AuditPlan, AuditRequest, CalibrationSource, CitedPlan, ServedForecast};
 use crate::jobs::Submission;
 use crate::store::{MAX_PLANS, PlanRow};
 use axum::Json;
@@ -30,6 +30,9 @@ pub struct PlanView {
     /// All that decides the report of an audit, as JSON text: the digest of the texts, model, methods, metrics, primary method, control,
     /// grouping, level and seeds.
     content: String,
+    /// What models that are served elsewhere will be asked for; absent if all models run here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    served: Option<ServedForecast>,
 }
 
 /// Plan an audit.
@@ -60,9 +63,14 @@ pub async fn submit(
     let dataset = request::named_dataset(&state.jobs.kind::<AuditKind>()?, body.dataset(), None).await?;
     let body = rendered(&state, body).await?;
     let checking = state.clone();
-    let planning =
-        move || body.check(&checking, dataset).and_then(|audit| Ok((planned(&audit)?, audit.request.evidence)));
-    let ((id, content), evidence) = state.scorer.workers().run(planning).await??;
+    let planning = move || {
+        let audit = body.check(&checking, dataset)?;
+        let totals = audit.samples.totals().map_err(Problem::internal)?;
+        let (texts, bytes) = (totals.samples as u64, totals.text_bytes);
+        let served = ServedForecast::new(&audit.request, texts, bytes, checking.scorer.pool());
+        Ok::<_, Problem>((planned(&audit)?, audit.request.evidence, served))
+    };
+    let ((id, content), evidence, served) = state.scorer.workers().run(planning).await??;
     if let Some(CalibrationSource::Stored(calibration)) = &evidence.calibration {
         score_calibration::named(&state, calibration).await?;
     }
@@ -70,7 +78,7 @@ pub async fn submit(
     let full =
         || Problem::new(Kind::Conflict, format!("there are {MAX_PLANS} plans of this client, the most that are kept"));
     let PlanRow { content, created_at } = row.ok_or_else(full)?;
-    Ok((StatusCode::CREATED, Json(PlanView { id, created: created_at, content })))
+    Ok((StatusCode::CREATED, Json(PlanView { id, created: created_at, content, served })))
 }
 
 /// The id and the content of the plan that an audit keeps to.

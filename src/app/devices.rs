@@ -135,8 +135,8 @@ fn server_slots(settings: &Settings, id: &str, served: &ServedSettings) -> Vec<S
     let mut slots = Vec::new();
     for url in 1..=served.urls.len() {
         let one: Arc<Circuit> = Arc::default();
-        // A URL of several connections is one vLLM, or several engines of this program.
-        let circuit = || if served.kind == Some(ServedKind::Vllm) { Arc::clone(&one) } else { Arc::default() };
+        // A URL of several connections is several engines of this program, or one server of another kind.
+        let circuit = || if served.kind == Some(ServedKind::PdrAudit) { Arc::default() } else { Arc::clone(&one) };
         let slot =
             |connection| ServerSlot { name: name(url, connection), max_batch_tokens: budget, circuit: circuit() };
         slots.extend((1..=served.connections).map(slot));

@@ -1,6 +1,7 @@
 //! Forecast of an audit before anything is scored: how much there is to score, and which p-values the known works allow.
 
 use super::evidence::LEVEL;
+use super::served_cost::ServedForecast;
 use crate::datasets::{Sample, SampleId, estimated_tokens};
 use crate::wire::number_of;
 use mia::statistics::CalibrationScores;
@@ -26,11 +27,14 @@ pub struct Forecast {
     pub known_works_needed: Option<usize>,
     /// Tokens of the texts tested, estimated from their bytes, as none is tokenized yet.
     pub estimated_tokens: u64,
+    /// What models that are served elsewhere are asked for; absent if all models run here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<ServedForecast>,
 }
 
 impl Forecast {
     /// The forecast for samples that were counted; `known` is the number of known works.
-    pub fn new(counts: &WorkCounts, known: Option<usize>) -> Self {
+    pub fn new(counts: &WorkCounts, known: Option<usize>, served: Option<ServedForecast>) -> Self {
         Self {
             works: counts.documents.len() + counts.alone,
             texts: counts.texts,
@@ -38,6 +42,7 @@ impl Forecast {
             smallest_p: known.and_then(smallest_p),
             known_works_needed: known.map(|_| known_works_needed()),
             estimated_tokens: estimated_tokens(counts.bytes),
+            served,
         }
     }
 }
@@ -47,7 +52,8 @@ impl std::fmt::Display for Forecast {
         let texts = number_of(self.texts, "text");
         let works = number_of(self.works, "work");
         let scored = if self.works == self.texts { texts } else { format!("{works} of {texts}") };
-        write!(f, "{scored} to score, about {} tokens (estimated from their bytes)", self.estimated_tokens)
+        write!(f, "{scored} to score, about {} tokens (estimated from their bytes)", self.estimated_tokens)?;
+        self.served.as_ref().map_or(Ok(()), |served| write!(f, "; {served}"))
     }
 }
 
@@ -61,6 +67,11 @@ pub struct WorkCounts {
 }
 
 impl WorkCounts {
+    /// The number of texts, and their bytes.
+    pub fn texts_and_bytes(&self) -> (u64, u64) {
+        (self.texts as u64, self.bytes)
+    }
+
     /// Counts the next samples.
     pub fn with(mut self, samples: &[(usize, Sample)]) -> Self {
         for (_, sample) in samples {
@@ -98,7 +109,7 @@ mod tests {
         };
         let samples = [sample("0123456789", Some("a")), sample("0123456789", Some("a")), sample("01234567", None)];
         let counts = WorkCounts::default().with(&samples.into_iter().enumerate().collect::<Vec<_>>());
-        let forecast = Forecast::new(&counts, Some(49));
+        let forecast = Forecast::new(&counts, Some(49), None);
         let expected = Forecast {
             works: 2,
             texts: 3,
@@ -106,12 +117,13 @@ mod tests {
             smallest_p: Some(0.02),
             known_works_needed: Some(99),
             estimated_tokens: 7,
+            served: None,
         };
         assert_eq!(forecast, expected);
         assert_eq!(forecast.to_string(), "2 works of 3 texts to score, about 7 tokens (estimated from their bytes)");
-        let few = Forecast::new(&counts, Some(18));
+        let few = Forecast::new(&counts, Some(18), None);
         assert_eq!((few.smallest_p, few.known_works_needed), (None, Some(99)));
-        let none = Forecast::new(&counts, None);
+        let none = Forecast::new(&counts, None, None);
         assert_eq!((none.known_works, none.smallest_p, none.known_works_needed), (None, None, None));
     }
 }

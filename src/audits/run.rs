@@ -13,6 +13,7 @@ use super::results::AuditResults;
 use super::run_event::RunEvent;
 use super::sample_index::fold_samples;
 use super::sample_scoring::{ScoredSamples, score_samples};
+use super::served_cost::ServedForecast;
 use super::shared_text::SharedText;
 use super::text_lists::add_blind_findings;
 use crate::datasets::{Sample, SampleBlocks};
@@ -50,7 +51,9 @@ pub async fn run(
         calibration.as_ref().map(|known| known.clusters_without(shared.as_ref().map(|shared| &shared.known)));
     let count = |counts: WorkCounts, chunk: Vec<(usize, Sample)>| Ok(counts.with(&chunk));
     let counts = fold_samples(samples, scorer.workers(), WorkCounts::default(), count, |_| {}).await?;
-    progress(RunEvent::Forecast(Forecast::new(&counts, known_works)));
+    let (texts, bytes) = counts.texts_and_bytes();
+    let served = ServedForecast::new(&request, texts, bytes, scorer.pool());
+    progress(RunEvent::Forecast(Forecast::new(&counts, known_works, served)));
     let mut scored = score_samples(&request, samples, scorer, &progress).await?;
     progress(RunEvent::Testing);
     let labelled = scored.results.rows.iter().any(|row| row.member.is_some());

@@ -14,7 +14,7 @@ use super::sign::{SigningKeyArgs, raw};
 use super::{audit_table, plan_file, report};
 use crate::audits::{
     self, AuditFailure, AuditMetrics, AuditOptions, AuditOutcome, AuditPlan, AverageOver, MOST_STRIPS, RunEvent,
-    TuningProgress, text_strips, with_default_primary,
+    ServedForecast, TuningProgress, text_strips, with_default_primary,
 };
 use crate::config::Settings;
 use crate::datasets::{DatasetDigest, Sample, SampleBlocks, SampleTotals};
@@ -61,6 +61,9 @@ pub struct AuditArgs {
     /// List this many tokens, by class, of those that min_k and min_k_plus_plus select most often (JSON only).
     #[arg(long, value_name = "NUMBER", help_heading = "Statistics")]
     selected_tokens: Option<usize>,
+    /// Refuse an audit whose cost would be higher by the forecast, in the currency of `served.price_per_million_tokens`.
+    #[arg(long, value_name = "COST", help_heading = "Model")]
+    max_cost: Option<f64>,
     #[command(flatten)]
     evidence: EvidenceArgs,
     /// A plan that `plan` wrote, which the audit must keep to and the report cites.
@@ -165,10 +168,17 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
     };
     let settled = options.settle(&scorer.scope(&ids, Some(&model), true, neighbors), &totals);
     let mut request = settled.map_err(|faults| flag_fault(&faults))?;
+    let served = ServedForecast::new(&request, totals.samples as u64, totals.text_bytes, scorer.pool());
+    if let Some(fault) = args.max_cost.and_then(|most| ServedForecast::cost_fault(served.as_ref(), most)) {
+        bail!("--max-cost: {fault}");
+    }
     // Reference models are downloaded before the bar of the samples is shown.
     progress::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(scoring_args::explained)?;
     let planned = AuditPlan::new(&request, digest(&samples)?);
     if let AuditGoal::Plan(target) = goal {
+        if let Some(served) = served {
+            eprintln!("the audit sends {served}");
+        }
         return plan_file::write(target, &planned);
     }
     if let Some(folder) = goal.folder() {
@@ -182,7 +192,9 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let show = |event| match event {
         RunEvent::Bound { .. } => {}
-        RunEvent::Forecast(forecast) if forecast.known_works.is_some() => progress.tell(&forecast.to_string()),
+        RunEvent::Forecast(forecast) if forecast.known_works.is_some() || forecast.served.is_some() => {
+            progress.tell(&forecast.to_string());
+        }
         RunEvent::Forecast(_) => {}
         RunEvent::Shared(shared) => {
             if let Some(sentence) = shared.sentence() {

@@ -172,10 +172,28 @@ fn served_faults(model: &ModelSettings) -> impl Iterator<Item = (&'static str, &
     let (is_served, has_tokenizer) = (model.served.is_some(), model.tokenizer.is_some());
     let of_the_server = "is up to the server of a model that is served elsewhere";
     let here = "adapters run where the weights are, and the model is served elsewhere";
-    let of_engines =
-        model.served.as_ref().is_some_and(|served| served.moments && served.kind == Some(ServedKind::PdrAudit));
+    let is_set = |kinds: &[ServedKind], set: fn(&ServedSettings) -> bool| {
+        model.served.as_ref().is_some_and(|served| set(served) && served.kind.is_some_and(|kind| kinds.contains(&kind)))
+    };
+    let (engine, vllm, sglang, openai) =
+        (ServedKind::PdrAudit, ServedKind::Vllm, ServedKind::Sglang, ServedKind::Openai);
     let faults = [
-        (of_engines, "served.moments", "is of vLLM; engines of this program give them anyway"),
+        (
+            is_set(&[engine], |served| served.moments),
+            "served.moments",
+            "is of vLLM; engines of this program give them anyway",
+        ),
+        (is_set(&[sglang, openai], |served| served.moments), "served.moments", "is of the kind `vllm` alone"),
+        (
+            is_set(&[engine, vllm, sglang], |served| !served.top_logprobs),
+            "served.top_logprobs",
+            "is of the kind `openai` alone",
+        ),
+        (
+            is_set(&[engine, vllm], |served| served.context.is_some()),
+            "served.context",
+            "is reported by the servers of this kind",
+        ),
         (is_served && !has_tokenizer, "tokenizer", "is required, since the model is served elsewhere"),
         (
             !is_served && has_tokenizer && !model.source.is_gguf(),

@@ -114,6 +114,10 @@ pub(super) fn server_urls(urls: &[String], (): &()) -> Result {
     Ok(())
 }
 
+pub(super) fn price(price: &f64, (): &()) -> Result {
+    expect(price.is_finite() && *price >= 0.0, "a price of 0 or more", price)
+}
+
 /// The name of an environment variable.
 pub(super) fn variable(name: &str, (): &()) -> Result {
     let is_name = !name.is_empty() && !name.contains(['=', '\0']);

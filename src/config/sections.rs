@@ -18,7 +18,7 @@ pub const DEMO: &str = "demo";
 pub const DEMO_REFERENCE: &str = "demo-reference";
 
 /// All settings, checked.
-#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[derive(Debug, Clone, PartialEq, SmartDefault, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct Settings {
@@ -223,7 +223,7 @@ pub struct LimitSettings {
 }
 
 /// A model to serve.
-#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[derive(Debug, Clone, PartialEq, SmartDefault, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct ModelSettings {

@@ -11,7 +11,7 @@ use std::time::Duration;
 const LONGEST_QUESTION: Duration = Duration::from_secs(30);
 
 /// Where a model is served, and how it is asked there.
-#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[derive(Debug, Clone, PartialEq, SmartDefault, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct ServedSettings {
@@ -27,6 +27,16 @@ pub struct ServedSettings {
     pub api_key_env: Option<String>,
     /// True if vLLM runs with the plugin in `deploy/vllm`, which adds mean and variance of the log-probability.
     pub moments: bool,
+    /// False if servers of the kind `openai` give the log-probabilities of the prompt's tokens alone, without those of the most
+    /// probable tokens.
+    #[default = true]
+    pub top_logprobs: bool,
+    /// Maximum number of tokens of a text, where the servers do not report it.
+    #[garde(inner(custom(rules::at_least(2))))]
+    pub context: Option<usize>,
+    /// Price of a million tokens of a prompt, in any currency; costs are forecast with it.
+    #[garde(inner(custom(rules::price)))]
+    pub price_per_million_tokens: Option<f64>,
     /// Timeout of a batch on a server.
     #[default(Duration::from_secs(120))]
     #[serde(deserialize_with = "values::duration")]
@@ -49,11 +59,14 @@ impl ServedSettings {
         self.timeout.min(LONGEST_QUESTION)
     }
 
-    /// Returns the maximum time of a batch and the check before it. With vLLM that is two questions and a batch.
+    /// Returns the maximum time of a batch and the check before it, which is two questions and a batch for a server whose answers
+    /// do not name their model.
     pub fn longest_batch(&self) -> Duration {
         match self.kind {
-            Some(ServedKind::Vllm) => self.timeout.saturating_add(self.question_timeout()).saturating_mul(2),
-            _ => self.timeout,
+            Some(ServedKind::Vllm | ServedKind::Sglang | ServedKind::Openai) => {
+                self.timeout.saturating_add(self.question_timeout()).saturating_mul(2)
+            }
+            Some(ServedKind::PdrAudit) | None => self.timeout,
         }
     }
 }

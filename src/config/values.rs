@@ -149,6 +149,9 @@ pub enum ServedKind {
     /// Another process of this program.
     PdrAudit,
     Vllm,
+    Sglang,
+    /// A server with OpenAI's route for completions that echoes prompts with their log-probabilities.
+    Openai,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -15,6 +15,9 @@ pub enum MemorizationError {
     /// Numbers of the files of before and of those of now do not belong in one report.
     #[error("the files of model `{0}` changed meanwhile")]
     ModelChanged(String),
+    /// Nothing tells which windows the model would complete greedily.
+    #[error("the server of model `{0}` reports no most probable tokens, which windows are compared with")]
+    WithoutFirstChoice(String),
     /// No window can run.
     #[error("a window of {prefix} + {suffix} tokens, with what the tokenizer puts before a text, has {fault}")]
     WindowTooLong {
@@ -51,6 +54,7 @@ impl MemorizationError {
             Self::Scorer(error) => error.is_retryable(),
             Self::Store(error) => error.is_retryable(),
             Self::ModelChanged(_)
+            | Self::WithoutFirstChoice(_)
             | Self::WindowTooLong { .. }
             | Self::ContinuationTooLong { .. }
             | Self::TooManyWindows { .. }
@@ -66,9 +70,9 @@ impl From<MemorizationError> for JobFailure {
             MemorizationError::Scorer(error) => error.into(),
             MemorizationError::Store(error) => error.into(),
             MemorizationError::ModelChanged(_) => Self::told(FailureKind::ModelChanged, &error),
-            MemorizationError::WindowTooLong { .. } | MemorizationError::ContinuationTooLong { .. } => {
-                Self::told(FailureKind::UnfitSettings, &error)
-            }
+            MemorizationError::WithoutFirstChoice(_)
+            | MemorizationError::WindowTooLong { .. }
+            | MemorizationError::ContinuationTooLong { .. } => Self::told(FailureKind::UnfitSettings, &error),
             MemorizationError::SameControl { .. } | MemorizationError::SameText { .. } => {
                 Self::told(FailureKind::UnfitTexts, &error)
             }

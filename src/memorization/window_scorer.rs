@@ -22,9 +22,17 @@ pub struct WindowScorer<'a> {
 }
 
 impl<'a> WindowScorer<'a> {
+    /// Opens the model.
+    ///
+    /// # Errors
+    /// Where it cannot be opened, or its server does not report the most probable tokens, by which windows count as greedy.
     pub async fn open(scorer: &'a Scorer, model: &str) -> Result<Self, MemorizationError> {
         let (methods, splits) = (Arc::new([]), Arc::new([]));
         let plan = Plan { model: model.to_owned(), methods, overflow: Overflow::Error, tokens: false, splits };
+        // A model that is not there is reported by the binding.
+        if scorer.pool().find(Some(model)).is_ok_and(|declaration| !declaration.origin.gives_first_choice()) {
+            return Err(MemorizationError::WithoutFirstChoice(model.to_owned()));
+        }
         let bind = || async { Ok(scorer.bind(&plan).await?) };
         let bound = until_final(MemorizationError::is_retryable, bind).await?;
         let info = bound.models[0].info.clone();

@@ -140,9 +140,27 @@ impl Origin {
         !matches!(self, Self::Served(served) if !served.source.gives_moments)
     }
 
+    /// Returns true if the model gives the log-probability of its first choice at each token.
+    pub fn gives_first_choice(&self) -> bool {
+        !matches!(self, Self::Served(served) if !served.source.gives_first_choice)
+    }
+
+    /// Returns true if another process runs the model.
+    pub fn is_served(&self) -> bool {
+        matches!(self, Self::Served(_))
+    }
+
+    /// Returns the price of a million tokens of a prompt, where one is stated.
+    pub fn price(&self) -> Option<f64> {
+        match self {
+            Self::Served(served) => served.source.price,
+            Self::Files(_) | Self::Configured { .. } => None,
+        }
+    }
+
     /// Returns true if the weights are here once it is loaded.
     pub fn gives_weights(&self) -> bool {
-        !matches!(self, Self::Served(_))
+        !self.is_served()
     }
 
     pub fn repository(&self) -> Option<RepoId> {

@@ -4,7 +4,7 @@ use super::declaration::Declaration;
 use super::declaration::{LocatedFiles, open_chat_template};
 use super::error::OpenError;
 use super::model::{Loader, MOST_TOKENS, Model, ModelInfo, open_tokenizer};
-use crate::served::{ServedDescription, ServedSource, describe, served_model};
+use crate::served::{OpenedModel, ServedDescription, ServedSource, describe, served_model};
 use lm::models::end_tokens::end_tokens;
 use lm::models::files::ModelFiles;
 use lm::models::{LoadedModel, ModelError};
@@ -24,14 +24,21 @@ impl Model {
     ) -> Result<Arc<Self>, OpenError> {
         let LocatedFiles { files, commit } = located;
         let stamp = files.stamp()?;
-        let description = describe(source)?;
+        // A server of some kinds is asked with the tokenizer, and only its answer says how many ids the model has.
+        let (tokenizer, _) = open_tokenizer(&files, usize::MAX)?;
+        let description = describe(source, &tokenizer)?;
         let vocab_size = description.vocab_size;
         let read = || -> Result<_, OpenError> {
             let ends = match source.continues_texts() {
                 true => end_tokens(&files).map_err(|error| error.to_string()),
                 false => Err("its server gives statistics alone; run it here or behind vLLM".to_owned()),
             };
-            let tokenizer = open_tokenizer(&files, vocab_size.unwrap_or(usize::MAX))?;
+            let (tokenizer, digest) = open_tokenizer(&files, vocab_size.unwrap_or(usize::MAX))?;
+            // The server adds the token for the beginning of texts, and leaves it out of its answers.
+            let tokenizer = match description.leaves_out_leading_token() {
+                true => (tokenizer.without_special_tokens(), digest),
+                false => (tokenizer, digest),
+            };
             Ok((tokenizer, ends, open_chat_template(&files)))
         };
         let ((tokenizer, tokenizer_digest), ends, chat) = files.read_unchanged(&stamp, read)?;
@@ -50,6 +57,7 @@ impl Model {
             }
         }
         let description = Arc::new(description);
+        let opened = Arc::new(OpenedModel { description: Arc::clone(&description), tokenizer: tokenizer.clone() });
         Ok(Arc::new(Self {
             info: ModelInfo {
                 id: declaration.id.clone(),
@@ -65,7 +73,11 @@ impl Model {
             },
             vocab_size: vocab_size.unwrap_or_else(|| tokenizer.id_bound()),
             tokenizer,
-            tokenizer_digest: tokenizer_digest.into(),
+            // A part of the key of cached encodings.
+            tokenizer_digest: match description.leaves_out_leading_token() {
+                true => format!("{tokenizer_digest} without special tokens").into(),
+                false => tokenizer_digest.into(),
+            },
             chat,
             context: description.context,
             longest: description.context.unwrap_or(MOST_TOKENS),
@@ -76,7 +88,7 @@ impl Model {
             layers: None,
             weight_bytes: 0,
             activation_bytes: Arc::new(|_| 0),
-            load: loader(source.clone(), declaration.devices.clone(), Arc::clone(&description)),
+            load: loader(source.clone(), declaration.devices.clone(), opened),
             devices: declaration.devices.clone(),
             identity: identity.into(),
             served: Some(description),
@@ -98,7 +110,7 @@ fn check_tokenizer(files: &ModelFiles, digest: &str, description: &ServedDescrip
 }
 
 /// Nothing is loaded, so this cannot fail because a server is gone: whether it answers shows with the first batch.
-fn loader(source: ServedSource, devices: Vec<usize>, opened: Arc<ServedDescription>) -> Loader {
+fn loader(source: ServedSource, devices: Vec<usize>, opened: Arc<OpenedModel>) -> Loader {
     Arc::new(move |device| {
         let server = devices.iter().position(|&own| own == device).and_then(|place| source.server(place));
         let server = server.ok_or_else(|| ModelError::Device(format!("there is no server for the device {device}")))?;

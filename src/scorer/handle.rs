@@ -132,6 +132,7 @@ impl Scorer {
             reference: model.and_then(|model| model.reference.as_deref()),
             base: model.and_then(|model| model.base.as_deref()),
             without_logits: self.without(models, Origin::gives_logits),
+            without_first_choice: self.without(models, Origin::gives_first_choice),
             without_weights: self.without(models, Origin::gives_weights),
             token_counts: self.token_counts.iter().map(|counts| counts.id.as_str()).collect(),
             audit,

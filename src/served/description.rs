@@ -1,5 +1,6 @@
 //! Description that a server gives of the model that it runs.
 
+use super::dialect::{EchoDialect, LeadingToken};
 use super::server::{excerpt, unreached};
 #[cfg(test)]
 use crate::config::ServedKind;
@@ -12,7 +13,7 @@ use utoipa::ToSchema;
 /// The server of a model that is served elsewhere, as answers, audits and reports describe it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BackendInfo {
-    /// `pdr-audit` or `vllm`.
+    /// `pdr-audit`, `vllm`, `sglang` or `openai`.
     #[schema(examples("pdr-audit"))]
     pub kind: String,
     /// Its version, as it says.
@@ -62,6 +63,8 @@ pub struct ServedDescription {
     pub dtype: String,
     /// Possible deviation of its numbers from those in f32, if the server reports it.
     pub rounding: Option<Rounding>,
+    /// How a server of the kind `openai` is asked; `None` for the other kinds, which are all asked in one way.
+    pub dialect: Option<EchoDialect>,
     /// Maximum number of ids of a sequence; `None` if there is no limit.
     pub context: Option<usize>,
     /// Every id below is one of its tokens; `None` if the server does not say so.
@@ -97,6 +100,11 @@ impl ServedDescription {
     pub fn exact_identity(&self) -> String {
         let bits: Vec<u8> = self.probe.iter().flat_map(|lp| lp.to_le_bytes()).collect();
         format!("{} exact {}", self.cache_identity(), digest(&bits))
+    }
+
+    /// Returns true if the server adds a token before texts that it leaves out of its answers.
+    pub fn leaves_out_leading_token(&self) -> bool {
+        self.dialect.is_some_and(|dialect| dialect.leading == LeadingToken::LeftOut)
     }
 
     pub fn is_same(&self, later: &Self) -> bool {
@@ -150,6 +158,7 @@ impl ServedDescription {
             tokenizer_digest: None,
             dtype: String::new(),
             rounding: None,
+            dialect: None,
             context: None,
             vocab_size: None,
             backend: BackendInfo {

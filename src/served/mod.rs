@@ -19,13 +19,22 @@
 //! [`ModelError::Unavailable`]: lm::models::ModelError::Unavailable
 
 mod description;
+mod dialect;
 mod model;
+mod model_cards;
+mod openai;
+mod openai_answer;
+mod openai_opening;
+mod openai_requests;
 mod pdr_audit;
+mod probed;
+mod prompt_stats;
 mod server;
+mod sglang;
 mod source;
 mod vllm;
 mod vllm_continuation;
 
 pub use description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested};
-pub use model::served_model;
+pub use model::{OpenedModel, served_model};
 pub use source::{ServedSource, describe};

@@ -4,23 +4,30 @@ use super::description::ServedDescription;
 use super::server::{unavailable, unreached};
 use lm::models::lora::LoadedAdapter;
 use lm::models::{BatchStats, CausalLm, Continuation, GreedyPrompt, ModelError, Pending};
+use lm::tokenizer::Tokenizer;
 use mia::TokenStats;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+/// A model that was opened: as a server described it, with the tokenizer that is here.
+pub struct OpenedModel {
+    pub description: Arc<ServedDescription>,
+    pub tokenizer: Tokenizer,
+}
+
 pub trait Backend: Send + Sync {
-    /// Returns its description of the model.
-    fn describe(&self) -> Result<ServedDescription, ModelError>;
+    /// Returns its description of the model, whose tokenizer is this one.
+    fn describe(&self, tokenizer: &Tokenizer) -> Result<ServedDescription, ModelError>;
 
     /// Checks that it runs the model that was opened.
-    fn check(&self, opened: &ServedDescription) -> Result<(), ModelError>;
+    fn check(&self, opened: &OpenedModel) -> Result<(), ModelError>;
 
     /// Returns true if its answers say which model they are from. Otherwise it is checked before it gets a batch.
     fn names_its_model(&self) -> bool;
 
-    /// The statistics of sequences that it computes as the model of this identity, by sequence.
-    fn token_stats(&self, sequences: &[Vec<u32>], identity: &str) -> Result<BatchStats, ModelError>;
+    /// The statistics of sequences that it computes as the model that was opened, by sequence.
+    fn token_stats(&self, sequences: &[Vec<u32>], opened: &OpenedModel) -> Result<BatchStats, ModelError>;
 
     /// The greedy continuations of prompts, as long as is wanted; drafts are of no use to it.
     fn continue_greedily(&self, prompts: &[GreedyPrompt]) -> Result<Vec<Continuation>, ModelError> {
@@ -33,13 +40,13 @@ pub trait Backend: Send + Sync {
 const CHECKED_FOR: Duration = Duration::from_secs(10);
 
 /// The model that a server runs, as it was described when it was opened.
-pub fn served_model(server: Arc<dyn Backend>, opened: Arc<ServedDescription>) -> Box<dyn CausalLm> {
+pub fn served_model(server: Arc<dyn Backend>, opened: Arc<OpenedModel>) -> Box<dyn CausalLm> {
     Box::new(RemoteModel { server, opened, checked: Arc::default() })
 }
 
 struct RemoteModel {
     server: Arc<dyn Backend>,
-    opened: Arc<ServedDescription>,
+    opened: Arc<OpenedModel>,
     /// When it was last known to run the model that was opened.
     checked: Arc<LastCheck>,
 }
@@ -69,7 +76,7 @@ fn before_batch(error: ModelError) -> ModelError {
 }
 
 /// Deviation from a bound that rounding explains, in nats or nats squared: sums in f64 over a vocabulary are accurate to 1e-12.
-const ROUNDING: f64 = 1e-6;
+pub const ROUNDING: f64 = 1e-6;
 
 /// Checks that statistics can be those of a distribution: log-probabilities and their mean are at most 0, no token is more probable than the
 /// most probable one, and a variance is not negative. NaN passes: a model with broken weights has it, and its methods report it.
@@ -88,7 +95,7 @@ impl RemoteModel {
     /// Asks the server from a thread of its own, so that it has the next batch when it is done with this one.
     fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&dyn Backend, &ServedDescription) -> Result<T, ModelError> + Send + 'static,
+        question: impl FnOnce(&dyn Backend, &OpenedModel) -> Result<T, ModelError> + Send + 'static,
     ) -> Result<Pending<T>, ModelError> {
         let (server, opened, checked) = (Arc::clone(&self.server), Arc::clone(&self.opened), Arc::clone(&self.checked));
         let ask = move || {
@@ -118,7 +125,7 @@ impl CausalLm for RemoteModel {
         }
         let sequences: Vec<Vec<u32>> = sequences.iter().map(|ids| ids.to_vec()).collect();
         self.ask(move |server, opened| {
-            let stats = server.token_stats(&sequences, &opened.identity)?;
+            let stats = server.token_stats(&sequences, opened)?;
             check_ranges(&stats).map(|()| stats)
         })
     }
@@ -155,11 +162,11 @@ mod tests {
     }
 
     impl Backend for CountingServer {
-        fn describe(&self) -> Result<ServedDescription, ModelError> {
+        fn describe(&self, _: &Tokenizer) -> Result<ServedDescription, ModelError> {
             Err(unreached("it is not asked"))
         }
 
-        fn check(&self, _: &ServedDescription) -> Result<(), ModelError> {
+        fn check(&self, _: &OpenedModel) -> Result<(), ModelError> {
             self.checks.fetch_add(1, Ordering::SeqCst);
             self.refusal.lock().unwrap().take().map_or(Ok(()), Err)
         }
@@ -168,13 +175,16 @@ mod tests {
             false
         }
 
-        fn token_stats(&self, sequences: &[Vec<u32>], _: &str) -> Result<BatchStats, ModelError> {
+        fn token_stats(&self, sequences: &[Vec<u32>], _: &OpenedModel) -> Result<BatchStats, ModelError> {
             Ok(vec![Vec::new(); sequences.len()])
         }
     }
 
     fn remote(server: &Arc<CountingServer>) -> RemoteModel {
-        let opened = Arc::new(ServedDescription::of_vllm(vec![-1.0], 0.0));
+        let description = Arc::new(ServedDescription::of_vllm(vec![-1.0], 0.0));
+        let tokenizer = r#"{ "model": { "type": "WordLevel", "vocab": { "a": 0 }, "unk_token": "a" } }"#;
+        let tokenizer = Tokenizer::from_json(tokenizer.as_bytes()).unwrap();
+        let opened = Arc::new(OpenedModel { description, tokenizer });
         RemoteModel { server: Arc::clone(server) as Arc<dyn Backend>, opened, checked: Arc::default() }
     }
 

@@ -1,11 +1,12 @@
 //! Another process of this program: `POST /v1/token-stats`, which answers with the numbers as they are.
 
 use super::description::{BackendInfo, ServedDescription, WeightsAttested, check_identity, check_version};
-use super::model::Backend;
+use super::model::{Backend, OpenedModel};
 use super::server::{ModelServer, Patience, unavailable, unreached};
 use crate::config::ServedKind;
 use lm::models::precision::Rounding;
 use lm::models::{BatchStats, ModelError};
+use lm::tokenizer::Tokenizer;
 use mia::TokenStats;
 use safetensors::{Dtype, SafeTensors};
 use serde::de::IgnoredAny;
@@ -72,7 +73,7 @@ impl AuditServer {
 }
 
 impl Backend for AuditServer {
-    fn describe(&self) -> Result<ServedDescription, ModelError> {
+    fn describe(&self, _: &Tokenizer) -> Result<ServedDescription, ModelError> {
         let (said, _) = self.ask(&[], None, Patience::Description)?;
         if said.model.backend.is_some() {
             return Err(unreached(format!("it does not run `{}` itself: that is served elsewhere", self.server.name)));
@@ -90,6 +91,7 @@ impl Backend for AuditServer {
             tokenizer_digest: Some(said.model.tokenizer_digest),
             dtype: said.model.dtype,
             rounding: said.model.rounding,
+            dialect: None,
             context: said.context,
             vocab_size: Some(said.vocab_size),
             backend: BackendInfo {
@@ -103,16 +105,17 @@ impl Backend for AuditServer {
         })
     }
 
-    fn check(&self, opened: &ServedDescription) -> Result<(), ModelError> {
+    fn check(&self, opened: &OpenedModel) -> Result<(), ModelError> {
         let (said, _) = self.ask(&[], None, Patience::Description)?;
-        opened.check(&said.identity, &[])
+        opened.description.check(&said.identity, &[])
     }
 
     fn names_its_model(&self) -> bool {
         true
     }
 
-    fn token_stats(&self, sequences: &[Vec<u32>], identity: &str) -> Result<BatchStats, ModelError> {
+    fn token_stats(&self, sequences: &[Vec<u32>], opened: &OpenedModel) -> Result<BatchStats, ModelError> {
+        let identity = opened.description.identity.as_str();
         let (said, stats) = self.ask(sequences, Some(identity), Patience::Batch)?;
         check_identity(identity, &said.identity)?;
         let fits = |(ids, stats): (&Vec<u32>, &Vec<TokenStats>)| stats.len() == ids.len().saturating_sub(1);

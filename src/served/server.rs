@@ -4,7 +4,7 @@ use crate::config::ServedSettings;
 use lm::models::ModelError;
 use serde::Deserialize;
 use std::io::ErrorKind;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use ureq::http::Response;
 use ureq::{Agent, Body, Timeout};
 
@@ -14,6 +14,11 @@ const CONNECT: Duration = Duration::from_secs(5);
 const MAX_PROBLEM_BYTES: u64 = 64 << 10;
 /// Maximum number of characters quoted of it.
 const MAX_QUOTED: usize = 300;
+
+/// Maximum number of bytes that are read of what a server says of itself.
+pub const MAX_SAID: u64 = 1 << 20;
+/// The type of the answers that are read.
+pub const MEDIA: &str = "application/json";
 
 pub struct ModelServer {
     /// For batches.
@@ -27,6 +32,8 @@ pub struct ModelServer {
     pub name: String,
     /// Number of URLs of the model.
     pub urls: usize,
+    /// How long a batch, and a question about the model, may take.
+    timeouts: [Duration; 2],
 }
 
 /// Which requests these are, by how long they may take.
@@ -36,6 +43,8 @@ pub enum Patience {
     Batch,
     /// Those about the model.
     Description,
+    /// Those that must be answered by then, since others were asked before them.
+    Until(Instant),
 }
 
 /// Content of an answer that is no success: `application/problem+json`, or an object as OpenAI's servers write it.
@@ -61,15 +70,38 @@ impl ModelServer {
             key: key.map(str::to_owned),
             name: name.to_owned(),
             urls: settings.urls.len(),
+            timeouts: [settings.timeout, settings.question_timeout()],
+        }
+    }
+
+    /// The patience for several requests that together may take as long as one.
+    pub fn shared(&self, patience: Patience) -> Patience {
+        let [batch, description] = self.timeouts;
+        match patience {
+            Patience::Batch => Patience::Until(Instant::now() + batch),
+            Patience::Description => Patience::Until(Instant::now() + description),
+            Patience::Until(end) => Patience::Until(end),
         }
     }
 
     pub fn get(&self, path: &str, limit: u64) -> Result<Vec<u8>, ModelError> {
+        self.body(self.get_answer(path), limit)
+    }
+
+    fn get_answer(&self, path: &str) -> Result<Response<Body>, ureq::Error> {
         let mut request = self.asking.get(format!("{}{path}", self.url));
         if let Some(authorization) = self.authorization() {
             request = request.header("authorization", authorization);
         }
-        self.body(request.call(), limit)
+        request.call()
+    }
+
+    /// As [`Self::get`], for a route that some servers do not have; `None` if this one does not.
+    pub fn get_if_there(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, ModelError> {
+        match self.get_answer(path).map_err(|error| failure(&error))? {
+            response if [404, 405, 501].contains(&response.status().as_u16()) => Ok(None),
+            response => self.body(Ok(response), limit).map(Some),
+        }
     }
 
     /// Posts JSON, and returns the answer of the wanted type, reading at most `limit` bytes.
@@ -82,10 +114,17 @@ impl ModelServer {
         patience: Patience,
     ) -> Result<Vec<u8>, ModelError> {
         let agent = match patience {
-            Patience::Batch => &self.agent,
+            Patience::Batch | Patience::Until(_) => &self.agent,
             Patience::Description => &self.asking,
         };
-        let request = agent.post(format!("{}{path}", self.url));
+        let mut request = agent.post(format!("{}{path}", self.url));
+        if let Patience::Until(end) = patience {
+            let rest = end.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return Err(failure(&ureq::Error::Timeout(Timeout::Global)));
+            }
+            request = request.config().timeout_global(Some(rest)).build();
+        }
         let mut request = request.header("content-type", "application/json").header("accept", accept);
         if let Some(authorization) = self.authorization() {
             request = request.header("authorization", authorization);

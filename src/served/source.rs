@@ -2,11 +2,16 @@
 
 use super::description::ServedDescription;
 use super::model::Backend;
+use super::openai::OpenAi;
+use super::openai_requests::OpenAiServer;
 use super::pdr_audit::AuditServer;
+use super::probed::Probed;
 use super::server::{ModelServer, unreached};
+use super::sglang::SglangServer;
 use super::vllm::VllmServer;
 use crate::config::{ServedKind, ServedSettings};
 use lm::models::ModelError;
+use lm::tokenizer::Tokenizer;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -22,6 +27,10 @@ pub struct ServedSource {
     kind: ServedKind,
     /// True if its answers have the moments of the distribution.
     pub gives_moments: bool,
+    /// True if its answers have the log-probability of the most probable token.
+    pub gives_first_choice: bool,
+    /// Price of a million tokens of a prompt; `None` if the settings state none.
+    pub price: Option<f64>,
     pub name: String,
     /// Number of batches that each runs at once.
     connections: usize,
@@ -43,12 +52,20 @@ impl ServedSource {
             let server = ModelServer::new(name, url, key, settings);
             match kind {
                 ServedKind::PdrAudit => Arc::new(AuditServer { server }),
-                ServedKind::Vllm => Arc::new(VllmServer { server, moments: settings.moments }),
+                ServedKind::Vllm => Arc::new(Probed(VllmServer { server, moments: settings.moments })),
+                ServedKind::Sglang => Arc::new(Probed(SglangServer { server, context: settings.context })),
+                ServedKind::Openai => Arc::new(Probed(OpenAi(OpenAiServer {
+                    server,
+                    context: settings.context,
+                    top_logprobs: settings.top_logprobs,
+                }))),
             }
         };
         Ok(Self {
             kind,
             gives_moments: kind == ServedKind::PdrAudit || settings.moments,
+            gives_first_choice: settings.top_logprobs,
+            price: settings.price_per_million_tokens,
             name: name.to_owned(),
             connections: settings.connections,
             servers: settings.urls.iter().map(server).collect(),
@@ -70,8 +87,8 @@ type DescribeResult = Result<ServedDescription, ModelError>;
 
 /// Returns the description of the model by the first server by its URL that answers. All are asked at once, and once one has
 /// answered the others have two seconds.
-pub fn describe(source: &ServedSource) -> Result<ServedDescription, ModelError> {
-    let said = ask_all(source)?;
+pub fn describe(source: &ServedSource, tokenizer: &Tokenizer) -> Result<ServedDescription, ModelError> {
+    let said = ask_all(source, tokenizer)?;
     let mut answers: Vec<Option<DescribeResult>> = source.servers.iter().map(|_| None).collect();
     let mut until = None;
     while let Some((url, answer)) = next_before(&said, until) {
@@ -96,12 +113,12 @@ pub fn describe(source: &ServedSource) -> Result<ServedDescription, ModelError> 
 }
 
 /// Asks all servers for their descriptions of the model, which come with the index of the URL as they are ready.
-fn ask_all(source: &ServedSource) -> Result<Receiver<(usize, DescribeResult)>, ModelError> {
+fn ask_all(source: &ServedSource, tokenizer: &Tokenizer) -> Result<Receiver<(usize, DescribeResult)>, ModelError> {
     let (sender, said) = channel();
     for (url, server) in source.servers.iter().enumerate() {
-        let (server, sender) = (Arc::clone(server), sender.clone());
+        let (server, sender, tokenizer) = (Arc::clone(server), sender.clone(), tokenizer.clone());
         // Whoever has an answer already does not listen any more.
-        let ask = move || _ = sender.send((url, server.describe()));
+        let ask = move || _ = sender.send((url, server.describe(&tokenizer)));
         let asked = Builder::new().name("served-model".to_owned()).spawn(ask);
         asked.map_err(|error| unreached(format!("there is no thread to ask it: {error}")))?;
     }

@@ -4,9 +4,11 @@
 //! The prompt is token ids, so no text is sent and nothing depends on vLLM's tokenizer. vLLM says neither what weights it runs nor
 //! how exact they are: its identity is what it says of itself, and how much its numbers depend on what else runs is measured.
 
-use super::description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested, check_version, differences};
-use super::model::Backend;
-use super::server::{ModelServer, Patience, excerpt, unavailable, unreached};
+use super::description::check_version;
+use super::model_cards::{ModelCards, ServerVersion};
+use super::probed::{PromptQuestion, PromptServer, ServerIdentity};
+use super::prompt_stats::{Reported, by_index, by_position};
+use super::server::{MAX_SAID, MEDIA, ModelServer, Patience, unavailable, unreached};
 use super::vllm_continuation::{GreedyAnswer, GreedyRequest};
 use crate::config::ServedKind;
 use lm::models::files::digest;
@@ -16,30 +18,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 const COMPLETIONS: &str = "/v1/completions";
-const MEDIA: &str = "application/json";
 /// Maximum number of bytes of an answer per token: up to four entries, each with an id, names, and the token as text.
 const BYTES_PER_TOKEN: usize = 1 << 10;
 /// Maximum number of bytes beside that: per sequence a token that is generated, and for all the description of the server.
 const BYTES_PER_SEQUENCE: usize = 4 << 10;
 const REST: usize = 64 << 10;
-/// Maximum number of bytes of the description of the models, or of the version.
-const MAX_SAID: u64 = 1 << 20;
-/// The ids of the probe, and how often it is in a batch.
-const PROBE_IDS: usize = 64;
-const PROBE_COPIES: usize = 8;
 
 /// A vLLM that runs the model under a name.
 pub struct VllmServer {
     pub server: ModelServer,
     pub moments: bool,
-}
-
-/// Identity that a vLLM reports.
-struct VllmIdentity {
-    text: String,
-    digest: String,
-    version: String,
-    context: usize,
 }
 
 #[derive(Serialize)]
@@ -70,7 +58,7 @@ impl VllmServer {
         let most = tokens * BYTES_PER_TOKEN + prompt.len() * BYTES_PER_SEQUENCE + REST;
         let answer = self.server.post(COMPLETIONS, &request, MEDIA, most as u64, patience)?;
         let answer: Completion = self.server.parsed(&answer)?;
-        stats(&answer, prompt, self.moments).map_err(|reason| unavailable(format!("its answer is wrong: {reason}")))
+        stats(answer, prompt, self.moments).map_err(|reason| unavailable(format!("its answer is wrong: {reason}")))
     }
 
     fn continue_alike(&self, request: &GreedyRequest) -> Result<Vec<Continuation>, ModelError> {
@@ -80,87 +68,32 @@ impl VllmServer {
         let answer: GreedyAnswer = self.server.parsed(&answer)?;
         answer.continuations(request).map_err(|reason| unavailable(format!("its answer is wrong: {reason}")))
     }
+}
 
-    /// The log-probabilities of ids that every vocabulary has, by copy in one batch.
-    fn probe(&self, context: usize, copies: usize, patience: Patience) -> Result<Vec<Vec<f64>>, ModelError> {
-        let ids: Vec<u32> = (0..).take(context.min(PROBE_IDS)).collect();
-        let column = |stats: &Vec<TokenStats>| stats.iter().map(|stats| stats.lp).collect();
-        Ok(self.complete(&vec![ids; copies], patience)?.iter().map(column).collect())
+impl PromptServer for VllmServer {
+    const KIND: ServedKind = ServedKind::Vllm;
+
+    fn server(&self) -> &ModelServer {
+        &self.server
     }
 
-    fn identify(&self) -> Result<VllmIdentity, ModelError> {
-        let (version, card) = (self.version()?, self.card()?);
+    fn identify(&self) -> Result<ServerIdentity, ModelError> {
+        let version: ServerVersion = self.server.parsed(&self.server.get("/version", MAX_SAID)?)?;
+        let version = check_version(version.version)?;
+        let cards: ModelCards = self.server.parsed(&self.server.get("/v1/models", MAX_SAID)?)?;
+        let card = cards.find(&self.server.name)?;
         let root = card.root.unwrap_or_default();
         let length = card.max_model_len.ok_or_else(|| unreached("it does not tell the length of its context"))?;
-        // One token is always generated, and counts.
-        let context = length.saturating_sub(1);
         let text = format!("vllm {version} {} {root} {length}", self.server.name);
         let digest = digest(text.as_bytes());
         // Entries kept without moments are not enough for a server that has them.
         let text = if self.moments { format!("{text} moments") } else { text };
-        Ok(VllmIdentity { text, digest, version, context })
+        // One token is always generated, and counts.
+        Ok(ServerIdentity { text, digest, version, context: Some(length.saturating_sub(1)) })
     }
 
-    fn version(&self) -> Result<String, ModelError> {
-        let version: ServerVersion = self.server.parsed(&self.server.get("/version", MAX_SAID)?)?;
-        check_version(version.version)
-    }
-
-    fn card(&self) -> Result<ModelCard, ModelError> {
-        let cards: ModelCards = self.server.parsed(&self.server.get("/v1/models", MAX_SAID)?)?;
-        let names: Vec<&str> = cards.data.iter().map(|card| card.id.as_str()).collect();
-        let names = excerpt(&names.join(", "));
-        let missing = unreached(format!("it does not serve `{}`; it serves {names}", self.server.name));
-        cards.data.into_iter().find(|card| card.id == self.server.name).ok_or(missing)
-    }
-}
-
-impl Backend for VllmServer {
-    fn describe(&self) -> Result<ServedDescription, ModelError> {
-        let VllmIdentity { text: identity, digest, version, context } = self.identify()?;
-        let probe = self.probe(context, 1, Patience::Description)?.concat();
-        let copies = self.probe(context, PROBE_COPIES, Patience::Description)?;
-        let measured = copies.iter().flat_map(|copy| differences(&probe, copy)).fold(0.0, f64::max);
-        if !measured.is_finite() {
-            return Err(unreached("a log-probability is finite alone and not in a batch, or the other way round"));
-        }
-        Ok(ServedDescription {
-            digest,
-            identity,
-            probe,
-            tokenizer_digest: None,
-            dtype: "unstated".to_owned(),
-            rounding: None,
-            context: Some(context),
-            vocab_size: None,
-            backend: BackendInfo {
-                kind: ServedKind::Vllm.to_string(),
-                version,
-                served_name: self.server.name.clone(),
-                urls: self.server.urls,
-                weights: WeightsAttested::NotAttested,
-                rounding: Some(ServedRounding { measured }),
-            },
-        })
-    }
-
-    fn check(&self, opened: &ServedDescription) -> Result<(), ModelError> {
-        let identity = self.identify()?;
-        // It waits behind the batches that the server has.
-        opened.check(&identity.text, &self.probe(identity.context, 1, Patience::Batch)?.concat())
-    }
-
-    fn names_its_model(&self) -> bool {
-        false
-    }
-
-    fn token_stats(&self, sequences: &[Vec<u32>], _: &str) -> Result<BatchStats, ModelError> {
-        // A sequence without an id that follows another has no statistics, and an empty prompt is refused.
-        let is_scored = |ids: &&Vec<u32>| ids.len() > 1;
-        let prompts: Vec<Vec<u32>> = sequences.iter().filter(is_scored).cloned().collect();
-        let mut stats =
-            if prompts.is_empty() { Vec::new() } else { self.complete(&prompts, Patience::Batch)? }.into_iter();
-        Ok(sequences.iter().map(|ids| if is_scored(&ids) { stats.next() } else { None }.unwrap_or_default()).collect())
+    fn prompt_stats(&self, question: PromptQuestion) -> Result<BatchStats, ModelError> {
+        self.complete(question.prompts, question.patience)
     }
 
     fn continue_greedily(&self, prompts: &[GreedyPrompt]) -> Result<Vec<Continuation>, ModelError> {
@@ -173,9 +106,6 @@ impl Backend for VllmServer {
         Ok(continuations)
     }
 }
-
-/// The number that stands for minus infinity, which JSON does not have.
-const MINUS_INFINITY: f64 = -9999.0;
 
 /// Number of log-probabilities requested beside that of the token if the plugin adds moments. It gives them the ranks that the
 /// second and the third choice have otherwise: the mean, and minus the variance.
@@ -206,41 +136,9 @@ struct CandidateToken {
     rank: Option<u64>,
 }
 
-/// The answer of `GET /v1/models`.
-#[derive(Deserialize)]
-struct ModelCards {
-    data: Vec<ModelCard>,
-}
-
-#[derive(Deserialize)]
-struct ModelCard {
-    id: String,
-    /// Where its files come from.
-    root: Option<String>,
-    /// Maximum number of tokens of a prompt and of what is generated.
-    max_model_len: Option<usize>,
-}
-
-/// The answer of `GET /version`.
-#[derive(Deserialize)]
-struct ServerVersion {
-    version: String,
-}
-
 /// The statistics of the prompts, in their order. Without `moments` these are NaN. Every field that is read is checked.
-fn stats(answer: &Completion, prompts: &[Vec<u32>], moments: bool) -> Result<Vec<Vec<TokenStats>>, String> {
-    if answer.choices.len() != prompts.len() {
-        return Err(format!("{} choices for {} prompts", answer.choices.len(), prompts.len()));
-    }
-    let mut choices: Vec<&CompletionChoice> = answer.choices.iter().collect();
-    choices.sort_by_key(|choice| choice.index);
-    let indexed = choices.into_iter().zip(prompts).enumerate();
-    indexed
-        .map(|(index, (choice, prompt))| match choice.index == index {
-            true => of_choice(choice, prompt, moments).map_err(|reason| format!("choice {index}: {reason}")),
-            false => Err(format!("there is no choice {index}")),
-        })
-        .collect()
+fn stats(answer: Completion, prompts: &[Vec<u32>], moments: bool) -> Result<Vec<Vec<TokenStats>>, String> {
+    by_index(answer.choices, prompts, |choice| choice.index, |choice, prompt| of_choice(&choice, prompt, moments))
 }
 
 fn of_choice(choice: &CompletionChoice, prompt: &[u32], with_moments: bool) -> Result<Vec<TokenStats>, String> {
@@ -248,17 +146,7 @@ fn of_choice(choice: &CompletionChoice, prompt: &[u32], with_moments: bool) -> R
         return Err("it is about other token ids than were sent".to_owned());
     }
     let positions = choice.prompt_logprobs.as_ref().ok_or("it has no `prompt_logprobs`")?;
-    if positions.len() != prompt.len() {
-        return Err(format!("{} positions for {} token ids", positions.len(), prompt.len()));
-    }
-    if positions.first().is_some_and(Option::is_some) {
-        return Err("the first token has a log-probability, though none is before it".to_owned());
-    }
-    let rest = positions.iter().zip(prompt).enumerate().skip(1);
-    rest.map(|(position, (candidates, id))| {
-        of_position(candidates.as_ref(), *id, with_moments).map_err(|reason| format!("position {position}: {reason}"))
-    })
-    .collect()
+    by_position(positions, prompt, Option::is_none, |candidates, id| of_position(candidates.as_ref(), id, with_moments))
 }
 
 fn of_position(
@@ -268,16 +156,12 @@ fn of_position(
 ) -> Result<TokenStats, String> {
     let candidates = candidates.ok_or("it has no log-probability")?;
     let came = candidates.get(&id.to_string()).ok_or_else(|| format!("it is not about the token {id}"))?;
-    if let Some(wrong) = candidates.values().find(|candidate| candidate.logprob > 0.0) {
-        return Err(format!("{} is no log-probability", wrong.logprob));
-    }
-    let (mu, var) = if with_moments { moments(candidates, id)? } else { (f64::NAN, f64::NAN) };
     let first = candidates.values().find(|candidate| candidate.rank == Some(1));
-    let first = first.ok_or("it lacks the most probable token")?;
-    if came.logprob > first.logprob {
-        return Err(format!("the token {id} is more probable than the most probable one"));
-    }
-    Ok(TokenStats { lp: read(came.logprob), mu, var, max_lp: read(first.logprob) })
+    let first = first.ok_or("it lacks the most probable token")?.logprob;
+    let is_listed = came.rank == Some(1);
+    let stats = Reported { lp: Some(came.logprob), best: Some(&[first]), is_listed }.stats()?;
+    let (mu, var) = if with_moments { moments(candidates, id)? } else { (f64::NAN, f64::NAN) };
+    Ok(TokenStats { mu, var, ..stats })
 }
 
 fn moments(candidates: &HashMap<String, CandidateToken>, id: u32) -> Result<(f64, f64), String> {
@@ -288,10 +172,6 @@ fn moments(candidates: &HashMap<String, CandidateToken>, id: u32) -> Result<(f64
     let (mean, variance) =
         with_rank(MEAN_RANK).zip(with_rank(VARIANCE_RANK)).ok_or("it has no moments; is the plugin there?")?;
     Ok((mean, -variance))
-}
-
-fn read(logprob: f64) -> f64 {
-    if logprob <= MINUS_INFINITY { f64::NEG_INFINITY } else { logprob }
 }
 
 #[cfg(test)]
@@ -318,7 +198,7 @@ mod tests {
 
     fn read_stats(answer: &Value) -> Result<Vec<Vec<TokenStats>>, String> {
         let completion: Completion = serde_json::from_value(answer.clone()).map_err(|error| error.to_string())?;
-        stats(&completion, &[vec![5, 6, 7], vec![5]], false)
+        stats(completion, &[vec![5, 6, 7], vec![5]], false)
     }
 
     #[test]
@@ -327,12 +207,11 @@ mod tests {
         let position = json!({ "1": entry(-2.5, 2), "9": entry(-0.25, 1), "0": entry(-3.5, 2), "2": entry(-1.5, 3) });
         let answer = json!({ "choices": [{ "index": 0, "prompt_logprobs": [null, position] }] });
         let completion: Completion = serde_json::from_value(answer).unwrap();
-        let stats = |ids: &[u32]| stats(&completion, &[ids.to_vec()], true);
-        let got = stats(&[7, 1]).unwrap()[0][0];
+        let got = stats(completion, &[vec![7, 1]], true).unwrap()[0][0];
         assert_eq!((got.lp, got.mu, got.var, got.max_lp), (-2.5, -3.5, 1.5, -0.25));
         let without = json!({ "choices": [{ "index": 0, "prompt_logprobs": [null, { "8": entry(-2.5, 2), "9": entry(-0.25, 1), "7": entry(-3.0, 3) }] }] });
         let without: Completion = serde_json::from_value(without).unwrap();
-        let said = super::stats(&without, &[vec![7, 8]], true).unwrap_err();
+        let said = stats(without, &[vec![7, 8]], true).unwrap_err();
         assert!(said.contains("it has no moments"), "{said}");
     }
 

@@ -1,5 +1,6 @@
 //! Greedy continuations by vLLM: `POST /v1/completions` with token ids in and out.
 
+use super::prompt_stats::by_index;
 use lm::models::{Continuation, Ending, GreedyPrompt};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -85,18 +86,9 @@ struct GreedyChoice {
 
 impl GreedyAnswer {
     /// The continuations in the order of the request's prompts.
-    pub fn continuations(mut self, request: &GreedyRequest) -> Result<Vec<Continuation>, String> {
-        if self.choices.len() != request.prompt.len() {
-            return Err(format!("{} choices for {} prompts", self.choices.len(), request.prompt.len()));
-        }
-        self.choices.sort_by_key(|choice| choice.index);
-        let indexed = self.choices.into_iter().zip(&request.prompt).enumerate();
-        indexed
-            .map(|(index, (choice, prompt))| match choice.index == index {
-                true => choice.continuation(prompt, request).map_err(|reason| format!("choice {index}: {reason}")),
-                false => Err(format!("there is no choice {index}")),
-            })
-            .collect()
+    pub fn continuations(self, request: &GreedyRequest) -> Result<Vec<Continuation>, String> {
+        let read = |choice: GreedyChoice, prompt: &&[u32]| choice.continuation(prompt, request);
+        by_index(self.choices, &request.prompt, |choice| choice.index, read)
     }
 }
 

@@ -4,7 +4,7 @@ import { DECAYS, type Decay } from "./decay";
 /** True for a method that needs nothing but a text and, for `ref`, `wbc` and `ez`, a reference model that is configured. */
 export function runsAlone(method: MethodEntry, hasReference: boolean): boolean {
   if (method.parameters.some((parameter) => parameter.required)) return false;
-  return method.needs.every((need) => ["log_probabilities", "full_logits", "text"].includes(need) || (need === "reference_model" && hasReference));
+  return method.needs.every((need) => ["log_probabilities", "first_choice", "full_logits", "text"].includes(need) || (need === "reference_model" && hasReference));
 }
 
 const parameter = (parameters: Parameter[] | undefined, name: string) => parameters?.find((entry) => entry.name === name);

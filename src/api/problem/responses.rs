@@ -35,6 +35,7 @@ problems! {
     LoadProblems = route([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
     LookProblems = route([Kind::NotFound, Kind::Unavailable]);
     ListProblems = route([Kind::Unavailable]);
+    MethodProblems = route([Kind::UnknownModel, Kind::Unavailable]);
     // Operations that depend on the state of their resource.
     StateProblems = route([Kind::NotFound, Kind::Conflict, Kind::Unavailable]);
     // A report may show texts, which are scored again.

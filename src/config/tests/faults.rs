@@ -195,6 +195,20 @@ fn what_is_wrong_with_servers_elsewhere_is_named() {
         (served("kind = \"vllm\", urls = [\"http://a\"], timeout = 0"), "served.timeout", "more than 0"),
         (served("kind = \"vllm\", urls = [\"http://a\"], timeout = \"270s\""), "served.timeout", "allows 600 s"),
         (served("kind = \"pdr-audit\", urls = [\"http://a\"], moments = true"), "served.moments", "is of vLLM"),
+        (served("kind = \"openai\", urls = [\"http://a\"], moments = true"), "served.moments", "kind `vllm` alone"),
+        (
+            served("kind = \"sglang\", urls = [\"http://a\"], top_logprobs = false"),
+            "served.top_logprobs",
+            "kind `openai` alone",
+        ),
+        (served("kind = \"vllm\", urls = [\"http://a\"], context = 512"), "served.context", "reported by the servers"),
+        (served("kind = \"openai\", urls = [\"http://a\"], context = 1"), "served.context", "at least 2"),
+        (
+            served("kind = \"openai\", urls = [\"http://a\"], price_per_million_tokens = -1"),
+            "served.price_per_million_tokens",
+            "0 or more",
+        ),
+        (served("kind = \"sglang\", urls = [\"http://a\"], timeout = \"270s\""), "served.timeout", "allows 600 s"),
         (served("kind = \"vllm\", urls = [\"http://a\"], connections = 0"), "served.connections", "1 to 64"),
         (served("kind = \"vllm\", urls = [\"http://a\"], api_key_env = \"\""), "served.api_key_env", "variable"),
         (served("kind = \"vllm\", urls = [\"http://a\"], key = \"secret\""), "served.key", "unknown key"),
@@ -207,7 +221,13 @@ fn what_is_wrong_with_servers_elsewhere_is_named() {
     for (file, key, words) in cases {
         assert_fault(&file, &[], &format!("models[0].{key}"), words);
     }
+    let openai = "kind = \"openai\", urls = [\"http://a\"], context = 2047, price_per_million_tokens = 0.5, top_logprobs = false";
+    let with_openai = served(openai);
     let settings = load(&urls("\"http://gpu-1:8000\", \"https://gpu-2/vllm\""), &[]).unwrap();
     let served = settings.models[0].served.as_ref().unwrap();
     assert_eq!((served.kind, served.urls.len(), served.connections), (Some(ServedKind::Vllm), 2, 1));
+    let settings = load(&with_openai, &[]).unwrap();
+    let served = settings.models[0].served.as_ref().unwrap();
+    assert_eq!((served.kind, served.context, served.top_logprobs), (Some(ServedKind::Openai), Some(2047), false));
+    assert_eq!(served.price_per_million_tokens, Some(0.5));
 }

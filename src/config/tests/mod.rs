@@ -308,6 +308,6 @@ fn the_example_file_holds_the_defaults() {
         .fold(shown, |shown, key| shown.replace(&format!("\n# {key} ="), &format!("\n{key} =")));
     let shown = shown.replace("\n# default_model =", "\ndefault_model =");
     let settings = load(&shown, &[]).unwrap();
-    assert_eq!((settings.models.len(), settings.token_counts.len()), (3, 1));
+    assert_eq!((settings.models.len(), settings.token_counts.len()), (4, 1));
     assert!(settings.engine.default_model.is_some());
 }

@@ -1,7 +1,7 @@
 //! Continuations by models that other processes run.
 
-use super::fake_vllm::{FakeVllm, NAME};
-use super::{FRONT, engine, served, silent, until};
+use super::fake_server::{FakeServer, NAME};
+use super::{FRONT, Spoiled, engine, served, silent, until};
 use crate::common::app::{GOLDEN, TINY};
 use crate::continuation::{bound, started};
 use lm::models::{Continuation, Ending};
@@ -17,13 +17,13 @@ async fn front(kind: ServedKind, name: &str, url: String) -> Scorer {
     started(&settings).await
 }
 
-async fn vllm(server: &FakeVllm) -> Scorer {
+async fn vllm(server: &FakeServer) -> Scorer {
     front(ServedKind::Vllm, NAME, format!("http://{}", server.address)).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn vllm_continues_by_ids_in_one_request() {
-    let server = FakeVllm::of(GOLDEN).await;
+    let server = FakeServer::of(GOLDEN).await;
     let scorer = vllm(&server).await;
     let bound = bound(&scorer, FRONT).await;
     let draft: Arc<[u32]> = [7, 7, 7].into();
@@ -44,12 +44,9 @@ async fn vllm_continues_by_ids_in_one_request() {
     }
 }
 
-/// Change made to an answer, and a part of the reason why it is not taken.
-type Spoiled = (fn(&mut Value), &'static str);
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_make_sense_is_not_taken() {
-    let server = FakeVllm::of(GOLDEN).await;
+    let server = FakeServer::of(GOLDEN).await;
     let scorer = vllm(&server).await;
     let bound = bound(&scorer, FRONT).await;
     let spoils: [Spoiled; 3] = [

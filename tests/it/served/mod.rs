@@ -1,15 +1,23 @@
 //! Models that other processes run.
 
 mod continuation;
-mod fake_vllm;
+mod echoes;
+mod fake_echo;
+mod fake_server;
 mod faults;
 mod fleet;
+mod golden_scores;
+mod sglang;
 mod vllm;
 
-use crate::common::app::App;
+use crate::common::app::{App, GOLDEN};
+use crate::common::client::send;
 use crate::common::goldens::directory;
-use pdr_audit::config::{ModelSettings, ModelSource, ServedKind, ServedSettings, Settings};
+use fake_server::FakeServer;
+use pdr_audit::config::{DeviceChoice, ModelSettings, ModelSource, ServedKind, ServedSettings, Settings};
 use pdr_audit::engine::Engine;
+use reqwest::Method;
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// The id of the model at the front.
@@ -53,4 +61,39 @@ fn silent(engine: &Engine) -> Vec<Option<String>> {
 /// An engine that runs the golden models.
 async fn engine() -> App {
     App::with(|settings| settings.engine.cache = pdr_audit::config::ByteSize::b(0)).await
+}
+
+/// Change made to an answer, and a part of the reason why it is not taken.
+type Spoiled = (fn(&mut Value), &'static str);
+
+/// Checks that answers that were changed are not taken, and that the texts are scored once the server answers as it should.
+async fn assert_spoiled_answers_are_not_taken(front: &App, server: &FakeServer, spoils: &[Spoiled]) {
+    let body = json!({ "inputs": ["One text of words.", "Another text."], "methods": ["loss"] });
+    let want = front.score(&body).await["results"].clone();
+    for (spoil, reason) in spoils {
+        server.state.lock().unwrap().spoil = *spoil;
+        let asked = tokio::spawn(send(front.request(Method::POST, "/v1/score").json(&body)));
+        until(reason, || silent(&front.engine)[0].as_ref().is_some_and(|said| said.contains(reason))).await;
+        server.state.lock().unwrap().spoil = |_| ();
+        assert_eq!(asked.await.unwrap().ok()["results"], want);
+        until("the server answers again", || silent(&front.engine)[0].is_none()).await;
+    }
+}
+
+/// Why a model with these settings of its server is not opened.
+async fn opening_fault(kind: ServedKind, name: &str, url: &str, set: impl Fn(&mut ServedSettings)) -> String {
+    fault_of(|settings| {
+        served(settings, kind, name, GOLDEN, &[url.to_owned()]);
+        set(settings.models[0].served.as_mut().unwrap());
+    })
+    .await
+}
+
+/// Why the model of these settings is not opened.
+async fn fault_of(set: impl Fn(&mut Settings)) -> String {
+    let mut settings = Settings::default();
+    set(&mut settings);
+    settings.engine.device = DeviceChoice::Cpu;
+    let app = App::start_as_it_is(&settings).await;
+    app.engine.wait_until_loaded().await.unwrap_err().to_string()
 }

@@ -1,6 +1,7 @@
 //! vLLM behind a front. The server is one of ours that has the numbers of a golden; `benches/vllm.py` asks a real one.
 
-use super::fake_vllm::{FakeVllm, NAME};
+use super::fake_server::{FakeServer, NAME};
+use super::golden_scores::{DIGITS, assert_scores_of_golden};
 use super::{FRONT, served, silent, until};
 use crate::common::app::{App, GOLDEN, REFERENCE, golden};
 use crate::common::client::send;
@@ -10,19 +11,12 @@ use pdr_audit::config::{DeviceChoice, ServedKind, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// The numbers of the golden have ten digits.
-const DIGITS: f64 = 1e-9;
-
 async fn front(urls: &[String]) -> App {
     App::with(|settings| {
         served(settings, ServedKind::Vllm, NAME, GOLDEN, urls);
         settings.models.push(golden(REFERENCE, "gptneox-sequential"));
     })
     .await
-}
-
-fn url(server: &FakeVllm) -> String {
-    format!("http://{}", server.address)
 }
 
 /// True if this is the reason why the first server does not answer.
@@ -33,50 +27,11 @@ fn is_said(front: &App, reason: &str) -> bool {
 /// Change made to an answer.
 type Spoil = fn(&mut Value);
 
-/// A method, and where its score stands among those of a text of the golden.
-type WithScore = (&'static str, fn(&Value) -> &Value);
-
-/// Methods that need log-probabilities alone.
-fn methods() -> [WithScore; 7] {
-    [
-        (r#"{ "name": "loss" }"#, |scores| &scores["loss"]),
-        (r#"{ "name": "zlib" }"#, |scores| &scores["zlib"]),
-        (r#"{ "name": "min_k", "k": 0.2 }"#, |scores| &scores["mink"]["0.2"]),
-        (r#"{ "name": "min_k", "k": 0.5 }"#, |scores| &scores["mink"]["0.5"]),
-        (r#"{ "name": "loss", "pdr": { "decay": "linear", "alpha": 1.0 } }"#, |scores| {
-            &scores["pdr"]["linear"]["1.0"]["loss"]
-        }),
-        (r#"{ "name": "min_k", "pdr": { "decay": "exponential", "alpha": 0.02 } }"#, |scores| {
-            &scores["pdr"]["exponential"]["0.02"]["mink_0.2"]
-        }),
-        (r#"{ "name": "loss", "pdr": { "decay": "slope" } }"#, |scores| &scores["ablation"]["slope_linear"]["loss"]),
-    ]
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn scores_are_those_of_the_references() {
-    let server = FakeVllm::of(GOLDEN).await;
-    let front = front(&[url(&server)]).await;
-    let golden = expected(GOLDEN);
-    let texts: Vec<&Value> =
-        golden["texts"].as_array().unwrap().iter().filter(|text| text["scores"].is_object()).collect();
-    let inputs: Vec<&Value> = texts.iter().map(|text| &text["text"]).collect();
-    let requests: Vec<Value> = methods().iter().map(|(request, _)| serde_json::from_str(request).unwrap()).collect();
-    let answer = front.score(&json!({ "inputs": inputs, "methods": requests })).await;
-    let mut compared = 0;
-    for (text, result) in texts.iter().zip(answer["results"].as_array().unwrap()) {
-        for ((request, score), method) in methods().iter().zip(answer["methods"].as_array().unwrap()) {
-            let got = &result["scores"][method["label"].as_str().unwrap()];
-            let (Some(want), Some(got)) = (score(&text["scores"]).as_f64(), got.as_f64()) else { continue };
-            assert!(
-                (got - want).abs() <= DIGITS * (1.0 + want.abs()),
-                "{request}: {got}, not {want}, of {}",
-                text["name"]
-            );
-            compared += 1;
-        }
-    }
-    assert!(compared > 60, "{compared}");
+    let server = FakeServer::of(GOLDEN).await;
+    let front = front(&[server.url()]).await;
+    let answer = assert_scores_of_golden(&front).await;
     let backend = &answer["model"]["backend"];
     assert_eq!((&backend["kind"], &backend["version"]), (&json!("vllm"), &json!("0.32.0")));
     assert_eq!((&backend["weights"], &backend["rounding"]["measured"]), (&json!("not_attested"), &json!(0.0)));
@@ -85,9 +40,9 @@ async fn scores_are_those_of_the_references() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_the_plugin_methods_of_the_whole_distribution_are_exact() {
-    let server = FakeVllm::of(GOLDEN).await;
+    let server = FakeServer::of(GOLDEN).await;
     let with_moments = |settings: &mut Settings| {
-        served(settings, ServedKind::Vllm, NAME, GOLDEN, &[url(&server)]);
+        served(settings, ServedKind::Vllm, NAME, GOLDEN, &[server.url()]);
         settings.models[0].served.as_mut().unwrap().moments = true;
     };
     let mut settings = Settings::default();
@@ -117,8 +72,8 @@ async fn with_the_plugin_methods_of_the_whole_distribution_are_exact() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn methods_that_need_the_whole_distribution_are_refused_by_name() {
-    let server = FakeVllm::of(GOLDEN).await;
-    let front = front(&[url(&server)]).await;
+    let server = FakeServer::of(GOLDEN).await;
+    let front = front(&[server.url()]).await;
     let weights = json!({ "name": "loss", "pdr": { "decay": "entropy_sample" } });
     let body = json!({ "inputs": "A text.", "methods": ["loss", "min_k_plus_plus", "surp", "gap_k", weights] });
     let refused = front.post("/v1/score", &body).await;
@@ -145,7 +100,7 @@ async fn methods_that_need_the_whole_distribution_are_refused_by_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_make_sense_is_not_taken() {
-    let server = FakeVllm::of(GOLDEN).await;
+    let server = FakeServer::of(GOLDEN).await;
     let relay = Relay::to(server.address);
     let front = front(&[relay.url()]).await;
     let body = json!({ "inputs": ["One text of words.", "Another text."], "methods": ["loss"] });
@@ -176,7 +131,7 @@ async fn an_answer_that_does_not_make_sense_is_not_taken() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_started_again_with_another_context_is_not_used() {
-    let server = FakeVllm::of(GOLDEN).await;
+    let server = FakeServer::of(GOLDEN).await;
     let relay = Relay::to(server.address);
     let front = front(&[relay.url()]).await;
     let body = json!({ "inputs": "One text of words.", "methods": ["loss"] });
@@ -192,7 +147,7 @@ async fn a_server_that_is_started_again_with_another_context_is_not_used() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_weights_under_the_same_name_are_found_out_by_the_probe() {
-    let server = FakeVllm::of(GOLDEN).await;
+    let server = FakeServer::of(GOLDEN).await;
     let relay = Relay::to(server.address);
     let front = front(&[relay.url()]).await;
     // The server is started again, with other weights.
@@ -208,8 +163,8 @@ async fn other_weights_under_the_same_name_are_found_out_by_the_probe() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minus_infinity_is_an_error_of_its_text() {
-    let server = FakeVllm::of(GOLDEN).await;
-    let front = front(&[url(&server)]).await;
+    let server = FakeServer::of(GOLDEN).await;
+    let front = front(&[server.url()]).await;
     // The server is checked before its first batch, and after that it is the same for a while.
     front.score(&json!({ "inputs": "Some words.", "methods": ["loss"] })).await;
     server.state.lock().unwrap().unknown = -9999.0;
@@ -221,9 +176,9 @@ async fn a_minus_infinity_is_an_error_of_its_text() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_server_with_other_weights_is_not_used() {
-    let (right, wrong) = (FakeVllm::of(GOLDEN).await, FakeVllm::of(GOLDEN).await);
+    let (right, wrong) = (FakeServer::of(GOLDEN).await, FakeServer::of(GOLDEN).await);
     wrong.state.lock().unwrap().unknown = -4.0;
-    let front = front(&[url(&right), url(&wrong)]).await;
+    let front = front(&[right.url(), wrong.url()]).await;
     let samples: Vec<Value> =
         (0..200).map(|n| json!({ "text": format!("Text {n} of some words."), "label": n % 2 })).collect();
     let body = json!({ "samples": samples, "methods": ["loss"], "control": null, "metrics": { "bootstrap": null } });

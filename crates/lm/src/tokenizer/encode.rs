@@ -20,6 +20,8 @@ pub(super) type HubTokenizer =
 pub struct Tokenizer {
     pub(super) inner: Arc<HubTokenizer>,
     pub(super) fingerprint: Arc<OnceLock<Result<String, TokenizerError>>>,
+    /// False if no special tokens are added to texts.
+    pub(super) adds_specials: bool,
 }
 
 /// One text as ids.
@@ -54,7 +56,13 @@ impl Tokenizer {
         let mut inner = read.map_err(|e| TokenizerError(e.to_string()))?;
         inner.with_truncation(None).map_err(|e| TokenizerError(e.to_string()))?;
         inner.with_padding(None);
-        Ok(Self { inner: Arc::new(inner), fingerprint: Arc::default() })
+        Ok(Self { inner: Arc::new(inner), fingerprint: Arc::default(), adds_specials: true })
+    }
+
+    /// The same tokenizer, which adds no special tokens to texts: for those who add them elsewhere.
+    #[must_use]
+    pub fn without_special_tokens(&self) -> Self {
+        Self { adds_specials: false, ..self.clone() }
     }
 
     /// Encodes the text of a chat template. One that begins with the special tokens that the tokenizer adds itself, as most templates
@@ -72,7 +80,7 @@ impl Tokenizer {
 
     /// Encodes a text with the tokenizer's default special tokens.
     pub fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
-        let encoding = self.encoding(text, true, OffsetType::Char)?;
+        let encoding = self.encoding(text, self.adds_specials, OffsetType::Char)?;
         let special = |mark: &&u32| **mark == 1;
         let marks = encoding.get_special_tokens_mask();
         let specials_before = marks.iter().take_while(special).count();

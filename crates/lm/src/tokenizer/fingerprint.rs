@@ -40,9 +40,11 @@ impl Tokenizer {
         computed.as_deref().map_err(TokenizerError::clone)
     }
 
-    /// Returns true if both give the same ids to the same tokens by the same rules; see [`Tokenizer::fingerprint`].
+    /// Returns true if both give the same ids to the same tokens by the same rules; see [`Tokenizer::fingerprint`]. One that adds no
+    /// special tokens on purpose is the same as another such one alone.
     pub fn same_tokens(&self, other: &Self) -> bool {
-        matches!((self.fingerprint(), other.fingerprint()), (Ok(mine), Ok(theirs)) if mine == theirs)
+        self.adds_specials == other.adds_specials
+            && matches!((self.fingerprint(), other.fingerprint()), (Ok(mine), Ok(theirs)) if mine == theirs)
     }
 
     fn compute_fingerprint(&self) -> serde_json::Result<String> {

@@ -4,10 +4,10 @@
 use crate::common::goldens::{directory, numbers};
 use candle_core::{DType, Device};
 use kernels::packed::{Isa, Products};
-use lm::models::LayerPlacement;
 use lm::models::checkpoint::Checkpoint;
 use lm::models::files::{GgufFiles, ModelFiles};
 use lm::models::gguf::BlockType;
+use lm::models::layers::LayerPlacement;
 use lm::models::ops::{Form, Multiply};
 use lm::tokenizer::{self, Tokenizer, TokenizerError};
 use safetensors::SafeTensors;

@@ -9,6 +9,7 @@ use super::range::Fraction;
 use super::reference::REFERENCE;
 use super::registry::MethodName;
 use super::resolve::MAX_LABEL_CHARS;
+use super::scope::Scope;
 use serde::Serialize;
 use strum::{VariantArray, VariantNames};
 use utoipa::ToSchema;
@@ -49,6 +50,9 @@ pub struct MethodEntry {
     pub further_passes: &'static str,
     /// Publication of the method.
     pub source: &'static str,
+    /// Why the model that was asked about does not have it, where it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
 }
 
 /// Everything that [`resolve`](super::resolve()) knows.
@@ -57,6 +61,21 @@ pub fn catalogue() -> Catalogue {
         methods: MethodName::VARIANTS.iter().copied().map(method_entry).collect(),
         decays: Weighting::NAMED.map(weighting_entry).to_vec(),
         presets: PresetName::VARIANTS.iter().copied().map(preset_entry).collect(),
+    }
+}
+
+impl Catalogue {
+    /// Names the methods and weightings that the model of the scope does not have.
+    #[must_use]
+    pub fn for_model(mut self, scope: &Scope) -> Self {
+        for (access, _) in scope.lacking() {
+            let reason = || Some(format!("it needs {}", scope.lacks(access)));
+            let methods = self.methods.iter_mut().filter(|entry| entry.needs.contains(&access));
+            methods.for_each(|entry| entry.unavailable = reason());
+            let decays = self.decays.iter_mut().filter(|entry| entry.needs.contains(&access));
+            decays.for_each(|entry| entry.unavailable = reason());
+        }
+        self
     }
 }
 
@@ -85,6 +104,7 @@ fn method_entry(name: MethodName) -> MethodEntry {
         needs: definition.needs.to_vec(),
         further_passes: definition.further_passes,
         source: definition.source,
+        unavailable: None,
     }
 }
 
@@ -132,43 +152,39 @@ pub struct WeightingEntry {
     pub needs: Vec<Access>,
     /// Publication.
     pub source: &'static str,
+    /// Why the model that was asked about does not have it, where it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
 }
 
 fn weighting_entry(weighting: Weighting) -> WeightingEntry {
-    let (summary, formula, needs): (_, _, &[Access]) = match weighting {
+    let (summary, formula) = match weighting {
         Weighting::Decay(curve) => match curve.family() {
             Decay::Linear => (
                 "Falls by the same step from 1 to 1 - alpha; alpha 0 is the undecayed score.",
                 "w(t) = 1 - alpha (t-1)/(n-1)",
-                &[],
             ),
             Decay::Exponential => (
                 "Falls by the same factor at every token, whatever the length; alpha 0 is the undecayed score.",
                 "w(t) = exp(-alpha (t-1))",
-                &[],
             ),
             Decay::Polynomial => (
                 "Falls from 1 to 0; alpha 1 is linear decay, a larger alpha falls faster.",
                 "w(t) = (1 - (t-1)/(n-1))^alpha",
-                &[],
             ),
         },
-        Weighting::Reverse(_) => ("The weights of a decay backwards.", "w(n + 1 - t)", &[]),
+        Weighting::Reverse(_) => ("The weights of a decay backwards.", "w(n + 1 - t)"),
         Weighting::Random { .. } => {
-            ("The weights of a decay in an order that seed and text determine.", "w(permutation(t))", &[Access::Text])
+            ("The weights of a decay in an order that seed and text determine.", "w(permutation(t))")
         }
-        Weighting::EntropySample => {
-            ("The model's entropy at each position of the text.", "w(t) = H_t / max_t H_t", &[Access::FullLogits])
-        }
+        Weighting::EntropySample => ("The model's entropy at each position of the text.", "w(t) = H_t / max_t H_t"),
         Weighting::EntropyDataset => (
             "The mean entropy at each position over the texts of an audit; in audits only.",
             "w(t) = m_t / max_t m_t, m_t the mean of H_t over the texts with n >= t",
-            &[Access::FullLogits],
         ),
         Weighting::Slope => (
             "Linear decay whose alpha is the slope of the text's losses, not clamped; the answer tells it.",
             "w(t) = 1 - alpha (t-1)/(n-1), alpha = least-squares slope of -lp_t on t",
-            &[Access::LogProbabilities],
         ),
     };
     let source = match weighting {
@@ -181,8 +197,9 @@ fn weighting_entry(weighting: Weighting) -> WeightingEntry {
         formula,
         parameters: weighting_parameters(weighting),
         ablation: !matches!(weighting, Weighting::Decay(_)),
-        needs: needs.to_vec(),
+        needs: weighting.needs().to_vec(),
         source,
+        unavailable: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The trait that defines a method.
 
+pub use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
 use super::fault::{Fault, Faults};
 use super::formula::{FormulaInput, Outcome, ScoreError};
@@ -9,7 +10,6 @@ use super::scope::Place;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 /// A method, before truncation and weights. The implementing type holds the method's parameters, in the fields that a
 /// request gives them in: it is read from the values of its [`parameters`](Definition::parameters), and serialises as them.
@@ -104,26 +104,4 @@ pub enum PdrPolicy {
     },
     /// It does not, for this reason.
     Refused(&'static str),
-}
-
-/// An input of a method: an output of the model, or other texts, models or counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Access {
-    /// The text itself.
-    Text,
-    /// The log-probability of each token that came, and that of the model's first choice there.
-    LogProbabilities,
-    /// The model's whole distribution at each position, reduced to its moments.
-    FullLogits,
-    /// A second model.
-    ReferenceModel,
-    /// The model under an adapter that was tuned on texts that it has not seen.
-    Adapter,
-    /// Neighbours of the text, or a masked model that makes them.
-    Neighbors,
-    /// Texts that are known to be, or not to be, members.
-    KnownTexts,
-    /// Token counts of a reference corpus.
-    TokenCounts,
 }

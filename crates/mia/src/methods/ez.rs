@@ -43,7 +43,7 @@ impl MethodDefinition for Ez {
     const DEFINITION: Definition = Definition {
         summary: "Where the model expects another token: log-probability gained over a reference model, divided by that lost.",
         formula: "over the positions with max_v lp_v,t > lp_t: d_t = lp_t - lp_ref_t, sum of the positive d_t / -sum of the negative d_t",
-        needs: &[Access::LogProbabilities, Access::ReferenceModel],
+        needs: &[Access::LogProbabilities, Access::FirstChoice, Access::ReferenceModel],
         further_passes: "1, by the reference model",
         source: "EZ-MIA: Ilic et al. 2026, arXiv:2601.12104",
         parameters: &[&REFERENCE, &WITHOUT_LOSSES],

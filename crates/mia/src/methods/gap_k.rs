@@ -37,7 +37,7 @@ impl MethodDefinition for GapK {
         summary: "How far the text's tokens fall behind the model's first choice, smoothed over neighbouring tokens.",
         formula: "g_t = (lp_t - max_v lp_v,t) / sigma_t, moving average over `window`, mean of the max(1, floor(k m)) lowest \
                   of its m values",
-        needs: &[Access::LogProbabilities, Access::FullLogits],
+        needs: &[Access::LogProbabilities, Access::FirstChoice, Access::FullLogits],
         further_passes: "none",
         source: "Gap-K%: Kwak and Kim 2026, arXiv:2601.19936",
         parameters: &[&K_FIFTH, &WINDOW],

@@ -49,13 +49,18 @@ impl Method {
 
     /// Returns true if it is computed from the model's whole distribution at each token, not from log-probabilities alone.
     pub fn needs_full_logits(&self) -> bool {
+        self.needs(Access::FullLogits)
+    }
+
+    /// Returns true if it is computed from this, by itself or by its weights.
+    pub fn needs(&self, access: Access) -> bool {
         let of_tuned = match &self.base {
             BaseMethod::Fsd(fsd) => Some(BaseMethod::from(&fsd.score).name()),
             _ => None,
         };
-        let needs = |name: MethodName| name.definition().needs.contains(&Access::FullLogits);
-        let by_entropy = |pdr: Pdr| matches!(pdr.weighting, Weighting::EntropySample | Weighting::EntropyDataset);
-        needs(self.name()) || of_tuned.is_some_and(needs) || self.pdr.is_some_and(by_entropy)
+        let needs = |name: MethodName| name.definition().needs.contains(&access);
+        let by_weights = |pdr: Pdr| pdr.weighting.needs().contains(&access);
+        needs(self.name()) || of_tuned.is_some_and(needs) || self.pdr.is_some_and(by_weights)
     }
 
     /// Returns true if it selects tokens by their values and weights them, so that `select` applies.

@@ -14,6 +14,7 @@
 //!
 //! Sources of the formulas: [`catalogue()`] names one for each method.
 
+mod access;
 mod auxiliary_pass;
 mod catalogue;
 mod con_recall;

@@ -1,5 +1,6 @@
 //! The surroundings of a request's methods: models, corpora and texts that they may refer to, and the entry that asks for them.
 
+use super::access::Access;
 use super::fault::Fault;
 use super::grid::{EMPTY, Grid};
 use super::value::{GivenParameters, ParameterValue};
@@ -11,6 +12,8 @@ pub struct Scope<'a> {
     pub models: Vec<&'a str>,
     /// Ids of those that give log-probabilities of tokens alone, and not their whole distribution.
     pub without_logits: Vec<&'a str>,
+    /// Ids of those that give log-probabilities of tokens without that of their first choice.
+    pub without_first_choice: Vec<&'a str>,
     /// Ids of those whose weights are elsewhere.
     pub without_weights: Vec<&'a str>,
     /// The id of the model that is asked about.
@@ -31,6 +34,30 @@ impl<'a> Scope<'a> {
     /// Returns true if the model that is asked about gives its whole distribution at each token.
     pub fn has_full_logits(&self) -> bool {
         !self.model.is_some_and(|model| self.without_logits.contains(&model))
+    }
+
+    /// Returns what the model that is asked about does not give of what methods need, each with the models that do not give it either.
+    pub fn lacking(&self) -> impl Iterator<Item = (Access, &[&'a str])> {
+        let lists = [
+            (Access::FullLogits, self.without_logits.as_slice()),
+            (Access::FirstChoice, self.without_first_choice.as_slice()),
+        ];
+        lists.into_iter().filter(|(_, without)| self.model.is_some_and(|model| without.contains(&model)))
+    }
+
+    /// Describes what the model that is asked about lacks, for a sentence that says that something needs it.
+    pub fn lacks(&self, access: Access) -> String {
+        let model = self.model.unwrap_or_default();
+        match access {
+            Access::FirstChoice => format!(
+                "`first_choice`, the log-probability of the model's first choice at each token, which the server of model \
+                 `{model}` does not give"
+            ),
+            _ => format!(
+                "`full_logits`, the model's whole distribution at each token; the server of model `{model}` gives \
+                 log-probabilities alone"
+            ),
+        }
     }
 
     /// The id of an adapter that a request names: its own, or its name among those of the model that is asked about.

@@ -2,6 +2,7 @@
 //! its paper.
 
 use crate::TokenStats;
+use crate::methods::access::Access;
 use crate::methods::range::Range;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -117,6 +118,16 @@ pub struct WeightContext<'a> {
 }
 
 impl Weighting {
+    /// The data that the weights are computed from; nothing if they depend on position alone.
+    pub fn needs(&self) -> &'static [Access] {
+        match self {
+            Self::Decay(_) | Self::Reverse(_) => &[],
+            Self::Random { .. } => &[Access::Text],
+            Self::EntropySample | Self::EntropyDataset => &[Access::FullLogits],
+            Self::Slope => &[Access::LogProbabilities],
+        }
+    }
+
     /// One of each name, in the order in which they are listed to clients.
     pub const NAMED: [Weighting; 8] = [
         Weighting::Decay(Curve::LINEAR),

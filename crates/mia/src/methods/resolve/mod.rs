@@ -3,6 +3,7 @@
 mod entry;
 mod preset;
 
+use super::access::Access;
 use super::fault::{Fault, Faults};
 use super::grid::{Grid, MAX_METHODS};
 use super::labelled::{LabelledMethod, RequestOrigin};
@@ -38,7 +39,7 @@ pub fn resolve(requests: &[MethodRequest], scope: &Scope) -> Result<Vec<Labelled
         resolve_entry(place, request, scope, &mut methods, &mut labels, &mut faults);
     }
     check_prefixes(&methods, &mut faults);
-    check_logits(&methods, scope, &mut faults);
+    check_access(&methods, scope, &mut faults);
     check_weights(&methods, scope, &mut faults);
     // A preset without its needs, or a grid of presets, may still come to more than were counted.
     if faults.is_empty() && methods.len() > MAX_METHODS {
@@ -153,19 +154,16 @@ fn entry_pointer(method: &LabelledMethod) -> String {
 }
 
 /// Refuses methods for which the model gives too little, and names the models that give enough.
-fn check_logits(methods: &[LabelledMethod], scope: &Scope, faults: &mut Faults) {
-    if scope.has_full_logits() {
-        return;
-    }
-    let others = scope.models.iter().filter(|id| !scope.without_logits.contains(id));
-    let others = others.copied().collect::<Vec<_>>().join(", ");
-    let others = if others.is_empty() { "no configured model does".to_owned() } else { format!("these do: {others}") };
-    for labelled in methods.iter().filter(|labelled| labelled.method.needs_full_logits()) {
-        let (label, model) = (&labelled.label, scope.model.unwrap_or_default());
-        let detail = format!(
-            "`{label}` needs `full_logits`, the model's whole distribution at each token; the server of model `{model}` gives \
-             log-probabilities alone, and {others}"
-        );
+fn check_access(methods: &[LabelledMethod], scope: &Scope, faults: &mut Faults) {
+    let lacking: Vec<(Access, &[&str])> = scope.lacking().collect();
+    for labelled in methods {
+        let lacks = |(access, _): &&(Access, &[&str])| labelled.method.needs(*access);
+        let Some((access, without)) = lacking.iter().find(lacks) else { continue };
+        let others = scope.models.iter().filter(|id| !without.contains(id));
+        let others = others.copied().collect::<Vec<_>>().join(", ");
+        let others =
+            if others.is_empty() { "no configured model does".to_owned() } else { format!("these do: {others}") };
+        let detail = format!("`{}` needs {}, and {others}", labelled.label, scope.lacks(*access));
         faults.push(Fault::new(entry_pointer(labelled), detail));
     }
 }

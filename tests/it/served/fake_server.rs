@@ -1,12 +1,15 @@
-//! A server that answers as vLLM does, with the numbers of a golden.
+//! A server that answers as vLLM, SGLang and servers of OpenAI's kind do, with the numbers of a golden.
 
-use crate::common::goldens::{expected, numbers};
+use super::fake_echo::{EchoManners, echo};
+use crate::common::goldens::{directory, expected, numbers};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use lm::tokenizer::Tokenizer;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -19,28 +22,38 @@ type Known = HashMap<Vec<u32>, [Vec<f64>; 4]>;
 /// Behaviour of the server; it may be changed between requests.
 pub struct FakeState {
     known: Known,
+    /// The tokenizer of the golden.
+    pub tokenizer: Tokenizer,
     /// Maximum number of ids in a sequence.
     pub context: usize,
     /// The log-probability of ids that the golden does not have.
     pub unknown: f64,
+    /// True if those are numbers that differ by what comes before, in place of `unknown`.
+    pub varied: bool,
     /// True if it has the plugin.
     pub plugin: bool,
+    /// How it answers as a server of OpenAI's kind.
+    pub echo: EchoManners,
     /// Change made to each answer.
     pub spoil: fn(&mut Value),
     /// The sizes of the batches so far.
     pub batches: Vec<usize>,
     /// The requests for continuations so far.
     pub continued: Vec<Value>,
+    /// The requests for echoes, and those of SGLang, so far.
+    pub asked: Vec<Value>,
 }
 
-pub struct FakeVllm {
+pub struct FakeServer {
     pub address: SocketAddr,
     pub state: Arc<Mutex<FakeState>>,
 }
 
-impl FakeVllm {
+impl FakeServer {
     /// A server with the numbers of a golden.
     pub async fn of(golden: &str) -> Self {
+        let tokenizer = std::fs::read(directory(golden).join("tokenizer.json")).unwrap();
+        let tokenizer = Tokenizer::from_json(&tokenizer).unwrap();
         let golden = expected(golden);
         let ids = |text: &Value| numbers(&text["ids"]).into_iter().map(|id| id as u32).collect();
         let squared = |sigma: &Value| numbers(sigma).iter().map(|sigma| sigma * sigma).collect();
@@ -49,21 +62,74 @@ impl FakeVllm {
             [numbers(&tokens["logp"]), numbers(&tokens["top1"]), numbers(&tokens["mu"]), squared(&tokens["sigma"])]
         };
         let texts = golden["texts"].as_array().unwrap().iter().filter(|text| text["tokens"].is_object());
-        let known = texts.map(|text| (ids(text), columns(text))).collect();
-        let context = golden["context"].as_u64().unwrap() as usize;
-        let (batches, continued) = (Vec::new(), Vec::new());
-        let state = FakeState { known, context, unknown: -1.5, plugin: false, spoil: |_| (), batches, continued };
+        let state = FakeState {
+            known: texts.map(|text| (ids(text), columns(text))).collect(),
+            tokenizer,
+            context: golden["context"].as_u64().unwrap() as usize,
+            unknown: -1.5,
+            varied: false,
+            plugin: false,
+            echo: EchoManners::default(),
+            spoil: |_| (),
+            batches: Vec::new(),
+            continued: Vec::new(),
+            asked: Vec::new(),
+        };
         let state = Arc::new(Mutex::new(state));
         let router = Router::new()
             .route("/version", get(|| async { Json(json!({ "version": "0.32.0" })) }))
             .route("/v1/models", get(models))
             .route("/v1/completions", post(complete))
+            .route("/model_info", get(|| async { Json(json!({ "model_path": NAME, "weight_version": "default" })) }))
+            .route("/server_info", get(server_info))
+            .route("/generate", post(generate))
             .with_state(Arc::clone(&state));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { address, state }
     }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl FakeState {
+    /// Log-probability, that of the first choice, mean and variance of each id but the first.
+    pub fn columns(&self, ids: &[u32]) -> [Vec<f64>; 4] {
+        if let Some(known) = self.known.get(ids) {
+            return known.clone();
+        }
+        let numbers = (1..ids.len()).map(|at| match self.varied {
+            true => self.varied_numbers(&ids[..at], ids[at]),
+            false => [self.unknown, -0.5],
+        });
+        let (lp, top) = numbers.map(|[lp, top]| (lp, top)).unzip();
+        [lp, top, vec![-2.0; ids.len() - 1], vec![1.0; ids.len() - 1]]
+    }
+
+    /// The id that the server holds for the most probable one behind others, and its log-probability.
+    pub fn first_choice(&self, before: &[u32]) -> (u32, f64) {
+        if !self.varied {
+            return (7, -0.5);
+        }
+        let seed = seed(before);
+        ((seed % 500) as u32, -0.7 - (seed % 190) as f64 / 100.0)
+    }
+
+    /// Numbers of a distribution: the first choice has a probability below a half, and all others less than that.
+    pub fn varied_numbers(&self, before: &[u32], id: u32) -> [f64; 2] {
+        let (first, top) = self.first_choice(before);
+        let lp = if id == first { top } else { top - 0.3 - (seed(before) % 97 + u64::from(id) % 101) as f64 / 20.0 };
+        [lp, top]
+    }
+}
+
+fn seed(ids: &[u32]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    ids.hash(&mut hasher);
+    hasher.finish()
 }
 
 async fn models(State(state): State<Arc<Mutex<FakeState>>>) -> Json<Value> {
@@ -71,9 +137,20 @@ async fn models(State(state): State<Arc<Mutex<FakeState>>>) -> Json<Value> {
     Json(json!({ "object": "list", "data": [{ "id": NAME, "root": "/models/golden", "max_model_len": length }] }))
 }
 
+async fn server_info(State(state): State<Arc<Mutex<FakeState>>>) -> Json<Value> {
+    Json(json!({ "version": "0.5.23", "max_req_input_len": state.lock().unwrap().context, "internal_states": [] }))
+}
+
+pub fn refused(message: &str) -> (StatusCode, Json<Value>) {
+    (StatusCode::BAD_REQUEST, Json(json!({ "error": { "message": message, "code": 400 } })))
+}
+
 async fn complete(State(state): State<Arc<Mutex<FakeState>>>, Json(request): Json<Value>) -> (StatusCode, Json<Value>) {
     let mut state = state.lock().unwrap();
     assert_eq!(&request["model"], &json!(NAME));
+    if request.get("logprobs").is_some() {
+        return echo(&mut state, request);
+    }
     if request.get("prompt_logprobs").is_none() {
         let mut answer = json!({ "id": "cmpl-2", "choices": continuations(&request) });
         state.continued.push(request);
@@ -84,8 +161,7 @@ async fn complete(State(state): State<Arc<Mutex<FakeState>>>, Json(request): Jso
     let wants_moments = request["prompt_logprobs"] == 3;
     let prompts: Vec<Vec<u32>> = serde_json::from_value(request["prompt"].clone()).unwrap();
     if prompts.iter().any(|ids| ids.is_empty() || ids.len() > state.context) {
-        let message = "This model's maximum context length is exceeded";
-        return (StatusCode::BAD_REQUEST, Json(json!({ "error": { "message": message, "code": 400 } })));
+        return refused("This model's maximum context length is exceeded");
     }
     state.batches.push(prompts.len());
     let moments = wants_moments && state.plugin;
@@ -93,6 +169,38 @@ async fn complete(State(state): State<Arc<Mutex<FakeState>>>, Json(request): Jso
         prompts.iter().enumerate().map(|(index, ids)| choice(&state, index, ids, moments)).collect();
     let mut answer =
         json!({ "id": "cmpl-1", "model": NAME, "choices": choices, "system_fingerprint": "vllm-0.32.0-fake" });
+    (state.spoil)(&mut answer);
+    (StatusCode::OK, Json(answer))
+}
+
+/// SGLang's answers: of each prompt the entries of its ids, and the most probable ones at each position.
+async fn generate(State(state): State<Arc<Mutex<FakeState>>>, Json(request): Json<Value>) -> (StatusCode, Json<Value>) {
+    let mut state = state.lock().unwrap();
+    for (key, value) in [("return_logprob", json!(true)), ("logprob_start_len", json!(0))] {
+        assert_eq!(request[key], value, "{key}");
+    }
+    let prompts: Vec<Vec<u32>> = serde_json::from_value(request["input_ids"].clone()).unwrap();
+    if prompts.iter().any(|ids| ids.len() > state.context) {
+        return refused("The input is longer than the model's context length.");
+    }
+    state.batches.push(prompts.len());
+    let answers = prompts.iter().map(|ids| {
+        let [lp, top, ..] = state.columns(ids);
+        let came = (0..ids.len()).map(|at| json!([at.checked_sub(1).map(|at| lp[at]), ids[at], null]));
+        let best = (0..ids.len()).map(|at| match at.checked_sub(1) {
+            None => Value::Null,
+            Some(before) if lp[before] == top[before] => json!([[top[before], ids[at], null]]),
+            Some(before) => json!([[top[before], ids[at] + 1, null]]),
+        });
+        let (came, best): (Vec<Value>, Vec<Value>) = (came.collect(), best.collect());
+        json!({ "text": "", "meta_info": {
+            "id": "a", "prompt_tokens": ids.len(), "completion_tokens": 0, "cached_tokens": 0, "weight_version": "default",
+            "finish_reason": { "type": "length", "length": 0 },
+            "input_token_logprobs": came, "input_top_logprobs": best, "output_token_logprobs": [],
+        } })
+    });
+    let mut answer = Value::Array(answers.collect());
+    state.asked.push(request);
     (state.spoil)(&mut answer);
     (StatusCode::OK, Json(answer))
 }
@@ -115,9 +223,7 @@ fn continuations(request: &Value) -> Vec<Value> {
 /// The answer for a sequence. The first choice is some other token, unless it is this one; with the plugin the moments have
 /// the ranks after it.
 fn choice(state: &FakeState, index: usize, ids: &[u32], moments: bool) -> Value {
-    let column = |number: f64| vec![number; ids.len() - 1];
-    let unknown = || [column(state.unknown), column(-0.5), column(-2.0), column(1.0)];
-    let [lp, top, mu, var] = state.known.get(ids).cloned().unwrap_or_else(unknown);
+    let [lp, top, mu, var] = state.columns(ids);
     let position = |(at, &id): (usize, &u32)| {
         let entry = |logprob: f64, rank: usize| json!({ "logprob": logprob, "rank": rank, "decoded_token": "a" });
         let mut candidates = Map::new();
