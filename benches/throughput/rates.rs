@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use candle_core::{DType, Device, Tensor};
 use lm::models::checkpoint::Checkpoint;
 use lm::models::files::ModelFiles;
+use lm::models::gguf::TensorType;
 use lm::models::ops::{Form, Linear, Multiply, Weight};
 use lm::models::precision::{self, NumericPath};
 use std::path::Path;
@@ -55,9 +56,17 @@ impl Rate {
 /// The type of packed weights: in f32 the one they are stored in.
 fn stored(model: &Path, dtype: DType) -> Result<DType> {
     let checkpoint = Checkpoint::open(&ModelFiles::Directory(model.to_owned()))?;
-    Ok(match (dtype, checkpoint.weights.main_dtype(|_| true)) {
-        (DType::F32, Some(safetensors::Dtype::BF16)) if Form::inference(&Device::Cpu, dtype) != GEMM => DType::BF16,
-        (DType::F32, Some(safetensors::Dtype::F16)) if Form::inference(&Device::Cpu, dtype) != GEMM => DType::F16,
+    Ok(match (dtype, checkpoint.weights.main_kind(|_| true)) {
+        (DType::F32, Some(TensorType::Plain(safetensors::Dtype::BF16)))
+            if Form::inference(&Device::Cpu, dtype) != GEMM =>
+        {
+            DType::BF16
+        }
+        (DType::F32, Some(TensorType::Plain(safetensors::Dtype::F16)))
+            if Form::inference(&Device::Cpu, dtype) != GEMM =>
+        {
+            DType::F16
+        }
         (dtype, _) => dtype,
     })
 }

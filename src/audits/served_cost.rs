@@ -93,6 +93,7 @@ fn passes_by_model(request: &AuditRequest) -> BTreeMap<String, ModelPasses> {
             let (model, passes, prefix_bytes) = match pass {
                 AuxiliaryPass::Reference(id) | AuxiliaryPass::ReferenceTokenization(id) => (&**id, 1, 0),
                 AuxiliaryPass::Neighbors(Some(generator)) => (target, generator.count as u64, 0),
+                AuxiliaryPass::Swapped(swaps) => (target, swaps.copies as u64, 0),
                 AuxiliaryPass::Prefixed(texts) => (target, 1, texts.bytes() as u64),
                 AuxiliaryPass::Lowercase | AuxiliaryPass::Neighbors(None) => (target, 1, 0),
                 // Models with adapters run here.

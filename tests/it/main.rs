@@ -56,6 +56,7 @@ mod served;
 mod shares;
 #[cfg(unix)]
 mod store_faults;
+mod streaming;
 mod structure;
 mod token_stats;
 mod trials;

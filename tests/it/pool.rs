@@ -8,6 +8,7 @@ use lm::hub::Hub;
 use lm::models::checkpoint::Checkpoint;
 use lm::models::files::ModelFiles;
 use lm::models::footprint::Workload::Batch;
+use lm::models::layers::LayerPlacement;
 use lm::models::ops::Form;
 use pdr_audit::config::{ByteSize, DeviceChoice, LoadPolicy, ModelSettings, ModelSource, Settings};
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ fn lazy(model: ModelSettings) -> ModelSettings {
 fn activations(name: &str, tokens: usize) -> u64 {
     let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
     let form = Form::inference(&candle_core::Device::Cpu, DType::F32);
-    checkpoint.activation_bytes(form, DType::F32, Batch, 1)(tokens)
+    checkpoint.activation_bytes(form, DType::F32, LayerPlacement::Resident, Batch, 1)(tokens)
 }
 
 /// A model whose files are in a directory of its own.

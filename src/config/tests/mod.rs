@@ -116,6 +116,7 @@ fn every_key_can_come_from_the_file() {
         tokenizer: None,
         device: vec![DeviceChoice::Auto],
         dtype: Dtype::Auto,
+        layers: LayersChoice::Auto,
         reference: None,
         base: None,
         load: LoadPolicy::Eager,

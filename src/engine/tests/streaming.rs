@@ -1,6 +1,6 @@
 //! Models whose layers are read in every pass: long passes that are watched, and batches that grow.
 
-use super::rig::{Latch, Rig, Script, audit, client, fake_stats, fakes, ids, stats};
+use super::rig::{Latch, Rig, Script, audit, client, eventually, fake_stats, fakes, ids, stats};
 use crate::engine::{Class, EngineError, Pass, Refusal, Request};
 use lm::models::lora::LoadedAdapter;
 use lm::models::{BatchStats, CausalLm, LayerProgress, LayerWatch, LoadedModel, ModelError, Pending};
@@ -39,8 +39,9 @@ impl CausalLm for Streaming {
 /// A rig of one model, which calls this before each layer.
 fn rig(on_layer: impl Fn(usize) -> Result<Duration, ModelError> + Send + Sync + 'static) -> Rig {
     let on_layer: OnLayer = Arc::new(on_layer);
-    let load =
-        move |_: usize| Ok(LoadedModel::Causal(Box::new(Streaming { on_layer: Arc::clone(&on_layer), watch: None })));
+    let load = move |_: usize| -> Result<LoadedModel, ModelError> {
+        Ok(LoadedModel::Causal(Box::new(Streaming { on_layer: Arc::clone(&on_layer), watch: None })))
+    };
     Rig::with(&Script::new("m").streamed().loading(Arc::new(load)))
 }
 
@@ -63,8 +64,8 @@ async fn batches_grow_while_passes_wait_for_layers() {
     let expected = [(Duration::from_secs(3600), [200.0, 400.0, 800.0, 800.0]), (Duration::ZERO, [100.0; 4])];
     for (waited, expected) in expected {
         let (rig, mut budgets) = (waiting(waited), Vec::new());
-        for tokens in [100, 100, 200, 400] {
-            rig.run_checked(client, &[ids(1, tokens)]).await;
+        for (first, tokens) in [(1, 100), (2, 100), (3, 200), (4, 400)] {
+            rig.run_checked(client, &[ids(first, tokens)]).await;
             budgets.push(rig.metric("batch_budget_tokens{model=m,device=fake:0}"));
         }
         assert_eq!(budgets, expected);
@@ -92,9 +93,7 @@ async fn the_end_of_the_engine_ends_a_pass() {
     let pending = rig.submit(audit(vec![ids(1, 10)]));
     latch.reached().await;
     let shutdown = rig.shutdown_behind(Duration::ZERO);
-    super::rig::eventually(|| rig.engine.status().draining).await;
-    // The grace is over when the queue has been dropped.
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    eventually(|| rig.engine.shared().is_stopped()).await;
     latch.open();
     assert_eq!(pending.wait().await.unwrap_err(), EngineError::ShuttingDown);
     shutdown.await.unwrap();
@@ -129,7 +128,7 @@ async fn progress_is_known_while_a_pass_runs() {
     assert!(progress > busy, "the first layer counts as progress");
     latch.open();
     pending.wait().await.unwrap();
-    super::rig::eventually(|| rig.engine.status().busy_without_progress_since().is_none()).await;
+    eventually(|| rig.engine.status().busy_without_progress_since().is_none()).await;
 }
 
 #[tokio::test]

@@ -211,7 +211,6 @@ impl Checkpoint {
         })?;
         let mut source = assembly.source(form, dtype, device);
         let decoder = Decoder::with_layers(arch.clone(), Layers::Streamed(layers), form, device, &mut source)?;
-        drop(source);
         checkpoint.refuse_unused(assembly.used())?;
         Ok(LoadedModel::Causal(Box::new(decoder)))
     }
