@@ -128,7 +128,7 @@ mod tests {
         let catalogue = catalogue();
         let narrow = table(&catalogue, Some(80));
         assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
-        assert!(narrow.contains("without parameters (--wide shows all)"), "{narrow}");
+        assert!(narrow.contains("without needs, parameters (--wide shows all)"), "{narrow}");
         let wide = table(&catalogue, None);
         for entry in &catalogue.methods {
             let line = wide.lines().find(|line| line.split(' ').next() == Some(&entry.name.to_string()));

@@ -76,8 +76,8 @@ impl<'a> Assembly<'a> {
         let mut bits = vec![0_u16; parts.iter().map(Stored::bytes).sum::<usize>() / size_of::<u16>()];
         let mut rest: &mut [u8] = bytemuck::cast_slice_mut(&mut bits);
         for part in &parts {
-            let (own, others) = rest.split_at_mut(part.bytes());
-            part.read_into(own)?;
+            let (bytes, others) = rest.split_at_mut(part.bytes());
+            part.read_into(bytes)?;
             rest = others;
         }
         self.used.extend(names);
