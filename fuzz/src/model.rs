@@ -5,7 +5,7 @@ use lm::models::LoadedModel;
 use lm::models::device::ComputeDevice;
 use lm::models::files::{GgufFiles, ModelFiles};
 use lm::models::masked::{Candidates, MaskedPosition};
-use pdr_audit::config::{DeviceChoice, Dtype};
+use pdr_audit::config::{DeviceChoice, Dtype, LayersChoice};
 use pdr_audit::pool::{Declaration, LocatedFiles, Model, OpenError, Origin};
 use std::sync::{Arc, OnceLock};
 
@@ -47,6 +47,7 @@ fn run(files: ModelFiles) -> Result<(), OpenError> {
         id: "fuzzed".to_owned(),
         origin: Origin::Files(files.clone()),
         dtype: Dtype::Auto,
+        layers: LayersChoice::Auto,
         reference: None,
         eager: false,
         pinned: false,
