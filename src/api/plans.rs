@@ -30,7 +30,7 @@ pub struct PlanView {
     /// All that decides the report of an audit, as JSON text: the digest of the texts, model, methods, metrics, primary method, control,
     /// grouping, level and seeds.
     content: String,
-    /// What models that are served elsewhere will be asked for; absent if all models run here.
+    /// Requests to models that are served elsewhere, with their tokens and cost; absent if all models run here.
     #[serde(skip_serializing_if = "Option::is_none")]
     served: Option<ServedForecast>,
 }

@@ -27,7 +27,7 @@ pub struct Forecast {
     pub known_works_needed: Option<usize>,
     /// Tokens of the texts tested, estimated from their bytes, as none is tokenized yet.
     pub estimated_tokens: u64,
-    /// What models that are served elsewhere are asked for; absent if all models run here.
+    /// Requests to models that are served elsewhere, with their tokens and cost; absent if all models run here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served: Option<ServedForecast>,
 }

@@ -45,7 +45,7 @@ pub struct MethodUnlearning {
     /// Normal interval of the difference at a confidence of 0.99, by DeLong; absent without a standard error above 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
-    /// Of a difference of 0, two-sided.
+    /// Two-sided p-value of a difference of 0, by DeLong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_value: Option<f64>,
     /// The same by Holm, for whoever picks one of the methods.

@@ -10,6 +10,8 @@ use std::fmt::{Display, Write};
 
 /// The width that a summary may be cut to.
 const SUMMARY: usize = 30;
+/// The width that the inputs of a method may be cut to.
+const NEEDS: usize = 17;
 
 #[derive(Args)]
 pub struct MethodsArgs {
@@ -34,7 +36,7 @@ fn table(catalogue: &Catalogue, width: Option<usize>) -> String {
         TextColumn::words("method"),
         TextColumn::words("summary").cut_to(SUMMARY),
         TextColumn::words("PDR"),
-        TextColumn::words("needs"),
+        TextColumn::words("needs").cut_to(NEEDS),
         TextColumn::words("parameters"),
     ];
     let mut methods = TextTable::new(columns);
@@ -128,7 +130,7 @@ mod tests {
         let catalogue = catalogue();
         let narrow = table(&catalogue, Some(80));
         assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
-        assert!(narrow.contains("without needs, parameters (--wide shows all)"), "{narrow}");
+        assert!(narrow.contains("without parameters (--wide shows all)"), "{narrow}");
         let wide = table(&catalogue, None);
         for entry in &catalogue.methods {
             let line = wide.lines().find(|line| line.split(' ').next() == Some(&entry.name.to_string()));

@@ -175,7 +175,7 @@ impl Settings {
     fn free_id(&self, path: &Path) -> String {
         let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name = absolute.file_name().unwrap_or_default().to_string_lossy();
-        // Of a file of a repository, the file alone.
+        // The id of a file of a repository is the name of the file.
         let name = name.strip_suffix(GGUF).map_or(&*name, |name| name.rsplit(':').next().unwrap_or(name));
         let legal = |character: char| {
             if character.is_ascii_alphanumeric() || "._-".contains(character) { character } else { '-' }

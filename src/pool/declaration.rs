@@ -62,7 +62,7 @@ pub(super) fn split(id: &str) -> (&str, Option<&str>) {
 #[derive(Clone, Debug)]
 pub enum Origin {
     Files(ModelFiles),
-    /// As the settings say: a directory or, where there is none of that name, a repository on the Hub; or one file in GGUF.
+    /// The source in the settings: a directory, a repository on the Hub if there is no such directory, or a file in GGUF.
     Configured {
         source: ModelSource,
         revision: Option<String>,
@@ -211,7 +211,7 @@ fn key(served: &ServedSettings) -> Result<Option<String>, OpenError> {
     key.map(Some).ok_or_else(|| OpenError::NoKey(variable.clone()))
 }
 
-/// What a source names.
+/// The meaning of a source in the settings.
 enum Place {
     Directory,
     /// A file in GGUF.

@@ -63,7 +63,7 @@ pub struct ServedDescription {
     pub dtype: String,
     /// Possible deviation of its numbers from those in f32, if the server reports it.
     pub rounding: Option<Rounding>,
-    /// How a server of the kind `openai` is asked; `None` for the other kinds, which are all asked in one way.
+    /// Form of the requests to a server of the kind `openai`; `None` for the other kinds, which have one form each.
     pub dialect: Option<EchoDialect>,
     /// Maximum number of ids of a sequence; `None` if there is no limit.
     pub context: Option<usize>,

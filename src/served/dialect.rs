@@ -1,4 +1,4 @@
-//! How a server of the kind `openai` is asked: the servers of this kind differ in what they accept.
+//! Form of the requests to a server of the kind `openai`: the servers of this kind differ in what they accept.
 
 use std::fmt;
 

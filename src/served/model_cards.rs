@@ -31,7 +31,7 @@ impl ModelCards {
     /// Returns the card of the model of this name.
     ///
     /// # Errors
-    /// Where the server does not serve it.
+    /// If the server does not serve it.
     pub fn find(self, name: &str) -> Result<ModelCard, ModelError> {
         let (Self::Object { data: cards } | Self::List(cards)) = self;
         let names: Vec<&str> = cards.iter().map(|card| card.id.as_str()).collect();

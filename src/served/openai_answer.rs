@@ -56,7 +56,7 @@ pub struct SentPrompt<'a> {
     pub with_best: bool,
 }
 
-/// What a server says that does not give log-probabilities of prompts, and what would help.
+/// Error for a server that gives no log-probabilities of prompts, with advice.
 pub const WITHOUT_PROMPT: &str = "it answers without log-probabilities of the prompt, as the server of llama.cpp, Ollama and TGI do on this \
      route; serve the model with vLLM, SGLang (`kind = \"sglang\"`) or llama-cpp-python (`--logits_all true`), or run it here";
 /// The same for the most probable tokens.

@@ -1,23 +1,15 @@
 //! Models in GGUF as clients see them: from disk and from the Hub, with the name of what they are quantised to.
 
-use crate::common::app::{App, golden};
+use crate::common::app::{App, golden, settings};
 use crate::common::goldens::directory;
 use crate::common::hub_server::{COMMIT, HubServer, REPO};
 use lm::hub::Hub;
-use pdr_audit::config::{DeviceChoice, ModelSettings, ModelSource, Settings};
+use pdr_audit::config::{ModelSettings, ModelSource};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
 fn fixture(name: &str) -> PathBuf {
     directory("").join("../gguf").join(name)
-}
-
-fn settings(models: Vec<ModelSettings>) -> Settings {
-    let mut settings = Settings::default();
-    settings.engine.device = DeviceChoice::Cpu;
-    settings.engine.threads = 1;
-    settings.models = models;
-    settings
 }
 
 fn model(id: &str, source: &str, path: PathBuf) -> ModelSettings {

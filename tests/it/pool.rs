@@ -1,6 +1,6 @@
 //! The pool of models through the front door: states, loading and unloading, what fails alone, models from the Hub.
 
-use crate::common::app::{App, golden};
+use crate::common::app::{App, golden, settings};
 use crate::common::goldens::{directory, expected};
 use crate::common::hub_server::{COMMIT, HubServer, REPO};
 use candle_core::DType;
@@ -10,18 +10,10 @@ use lm::models::files::ModelFiles;
 use lm::models::footprint::Workload::Batch;
 use lm::models::layers::LayerPlacement;
 use lm::models::ops::Form;
-use pdr_audit::config::{ByteSize, DeviceChoice, LoadPolicy, ModelSettings, ModelSource, Settings};
+use pdr_audit::config::{ByteSize, LoadPolicy, ModelSettings, ModelSource};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-fn settings(models: Vec<ModelSettings>) -> Settings {
-    let mut settings = Settings::default();
-    settings.engine.device = DeviceChoice::Cpu;
-    settings.engine.threads = 1;
-    settings.models = models;
-    settings
-}
 
 fn lazy(model: ModelSettings) -> ModelSettings {
     ModelSettings { load: LoadPolicy::Lazy, ..model }

@@ -1,7 +1,7 @@
 //! Models whose layers are read in every forward pass, through the front door: their scores, when they are chosen, and files that
 //! change.
 
-use crate::common::app::{App, golden};
+use crate::common::app::{App, golden, settings};
 use crate::common::goldens::directory;
 use crate::common::gpt2::Gpt2;
 use candle_core::{DType, Device};
@@ -10,17 +10,15 @@ use lm::models::files::ModelFiles;
 use lm::models::footprint::Workload;
 use lm::models::layers::LayerPlacement;
 use lm::models::ops::Form;
-use pdr_audit::config::{ByteSize, DeviceChoice, LayersChoice, ModelSettings, ModelSource, Settings};
+use pdr_audit::config::{ByteSize, LayersChoice, ModelSettings, ModelSource, Settings};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 const GOLDEN: &str = "gptneox-bf16";
 
 /// Settings of models none of whose scores come from a cache.
-fn settings(models: Vec<ModelSettings>) -> Settings {
-    let mut settings = Settings { models, ..Settings::default() };
-    settings.engine.device = DeviceChoice::Cpu;
-    settings.engine.threads = 1;
+fn uncached(models: Vec<ModelSettings>) -> Settings {
+    let mut settings = settings(models);
     settings.engine.cache = ByteSize::b(0);
     settings
 }
@@ -55,7 +53,7 @@ fn request(model: &str) -> Value {
 async fn scores_are_those_of_the_resident_model_in_every_digit() {
     let model = |id, layers| placed(id, directory(GOLDEN), layers);
     let models = vec![model("streamed", LayersChoice::Stream), model("resident", LayersChoice::Auto)];
-    let app = started(&settings(models)).await;
+    let app = started(&uncached(models)).await;
     let mut results = Vec::new();
     for (id, layers) in [("streamed", "stream"), ("resident", "resident")] {
         let answer = app.score(&request(id)).await;
@@ -80,7 +78,7 @@ async fn a_model_that_does_not_fit_is_streamed_by_itself() {
     let (resident, streamed) = (needed(LayerPlacement::Resident), needed(LayerPlacement::Streamed));
     assert!(streamed < resident);
     for (memory, layers) in [(resident, "resident"), (resident - 1, "stream"), (streamed, "stream")] {
-        let mut settings = settings(vec![placed("m", place.path().to_owned(), LayersChoice::Auto)]);
+        let mut settings = uncached(vec![placed("m", place.path().to_owned(), LayersChoice::Auto)]);
         settings.engine.memory = Some(ByteSize::b(memory));
         let app = started(&settings).await;
         let entry = entry(&app, "m").await;
@@ -94,7 +92,7 @@ async fn a_model_that_does_not_fit_is_streamed_by_itself() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_streamed_says_so() {
     let models = vec![golden("other", GOLDEN), placed("mamba", directory("mamba"), LayersChoice::Stream)];
-    let app = App::start_as_it_is(&settings(models)).await;
+    let app = App::start_as_it_is(&uncached(models)).await;
     let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
     loop {
         let entry = entry(&app, "mamba").await;
@@ -111,7 +109,7 @@ async fn what_cannot_be_streamed_says_so() {
 async fn files_that_change_fail_requests_until_the_model_is_loaded_again() {
     let place = tempfile::tempdir().unwrap();
     copy(GOLDEN, place.path());
-    let app = started(&settings(vec![placed("m", place.path().to_owned(), LayersChoice::Stream)])).await;
+    let app = started(&uncached(vec![placed("m", place.path().to_owned(), LayersChoice::Stream)])).await;
     let before = app.score(&request("m")).await;
     // The weights of each layer once more, in another file.
     let path = place.path().join("model.safetensors");

@@ -62,7 +62,8 @@ pub struct Verdict {
 /// Splits of the clusters into a half on which weights are learnt and one on which they are tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VerdictSplits {
-    /// The effect is the median over so many splits, and a p-value twice the median, which holds whatever their dependence.
+    /// Number of splits. The effect is the median over them, and the p-value twice their median p-value, which is valid under any
+    /// dependence.
     pub number: usize,
     /// Clusters of each list in the half that is tested.
     pub tested: [usize; 2],

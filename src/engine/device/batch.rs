@@ -87,7 +87,7 @@ impl Device<'_> {
                 self.pause(&reason, had_batch, retry_after);
                 self.put_back(model, passes, had_batch.then_some(&reason));
             }
-            // Of no sequence, so that no part of the batch would fare better.
+            // No sequence caused it, so no part of the batch would fare better.
             Err(Failure::Unreadable(reason)) => {
                 for pass in passes {
                     pass.fail(EngineError::LoadFailed(reason.clone()));

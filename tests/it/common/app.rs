@@ -131,3 +131,11 @@ pub fn golden(id: &str, golden: &str) -> ModelSettings {
         ..ModelSettings::default()
     }
 }
+
+/// Settings of these models on one thread of the CPU.
+pub fn settings(models: Vec<ModelSettings>) -> Settings {
+    let mut settings = Settings { models, ..Settings::default() };
+    settings.engine.device = DeviceChoice::Cpu;
+    settings.engine.threads = 1;
+    settings
+}

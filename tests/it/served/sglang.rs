@@ -72,5 +72,6 @@ async fn what_it_does_not_give_is_unavailable_by_name() {
     for name in ["min_k_plus_plus", "gap_k", "surp"] {
         assert!(lacks(name).as_str().unwrap().contains("full_logits"), "{name}");
     }
+    assert!(lacks("fsd").as_str().unwrap().contains("served elsewhere"));
     assert_eq!((lacks("loss"), lacks("min_k"), lacks("ez")), (Value::Null, Value::Null, Value::Null));
 }

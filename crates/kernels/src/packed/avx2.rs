@@ -18,7 +18,7 @@ const ROWS: usize = 4;
 /// Computes the results of a tile of f32 weights.
 ///
 /// # Safety
-/// As for [`super::scalar::fill`]; and the machine has AVX2 and FMA.
+/// The requirements of [`super::scalar::fill`] hold, and the machine has AVX2 and FMA.
 pub(super) unsafe fn fill(target: Target, tile: &Tile) {
     let Values::F32(x) = &tile.x.values else { unreachable!("f32 weights are multiplied by f32 rows") };
     for row in (0..tile.rows.len()).step_by(ROWS) {
@@ -47,7 +47,7 @@ struct Place<'a> {
 }
 
 /// # Safety
-/// As for [`fill`], for R rows from that of the place on.
+/// The requirements of [`fill`] hold for R rows from `place.row` on, and `place.column` is the first of a third of the columns.
 #[target_feature(enable = "avx2,fma")]
 unsafe fn sums<const R: usize>(place: &Place) {
     let &Place { target, tile, x, row, column } = place;
@@ -56,7 +56,7 @@ unsafe fn sums<const R: usize>(place: &Place) {
     let mut weights = lines.as_ptr().cast::<f32>().wrapping_add(column);
     let mut sums = [[_mm256_setzero_ps(); VECTORS]; R];
     for q in 0..x.steps {
-        // SAFETY: the lines hold all columns of each step, of which a third begins at `column`.
+        // SAFETY: the lines hold all columns of each step, and a third of them begins at `column`.
         let load = |v| unsafe { _mm256_load_ps(weights.add(v * LANES)) };
         let step = [load(0), load(1)];
         for r in 0..R {

@@ -29,11 +29,11 @@ pub struct Packed {
     pub(super) k: usize,
 }
 
-/// How weights are kept.
+/// Storage of the weights.
 pub(super) enum Storage {
     /// Panels, as the layout has them.
     Panels(Vec<PackedLine>),
-    /// Blocks, of which panels in f32 are made while they are multiplied.
+    /// Quantised blocks, dequantised to panels in f32 by each product.
     Blocks(Blocks),
 }
 

@@ -49,7 +49,7 @@ pub fn value(panel: &[PackedLine], element: Element, column: usize, q: usize) ->
 /// The weights of every step of k in lines of f32.
 pub fn f32_steps(lines: &mut [PackedLine]) -> &mut [[f32; COLUMNS]] {
     let steps = lines.len() / VECTORS;
-    // SAFETY: lines are words without padding, of which a step has as many as columns; all bits are those of an f32, and the
+    // SAFETY: a step has one word without padding for each column; all bits are those of an f32, and the
     // result borrows the lines mutably.
     unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), steps) }
 }

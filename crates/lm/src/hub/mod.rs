@@ -96,7 +96,7 @@ impl Hub {
         Ok(self.fetch_files(Wanted::Tokenizer, repo, revision, progress)?.0)
     }
 
-    /// As [`Hub::fetch`], but of one file alone.
+    /// Fetches one file of a repository, as [`Hub::fetch`] fetches a model.
     pub fn fetch_file(
         &self,
         repo: &RepoId,

@@ -246,7 +246,7 @@ impl AssembledTensors<'_, '_> {
         match self.form {
             // Norms are computed in f32 in any case, and are too small to matter.
             Form::Plain | Form::Gpu(_) if canonical.contains("norm") => DType::F32,
-            // As kernels read them, whatever the type of what they are added to.
+            // Kernels read biases in f32, whatever the type of the sums.
             Form::Gpu(_) if canonical.ends_with(".bias") => DType::F32,
             Form::Plain | Form::Gpu(_) => self.dtype,
             Form::Fused(Multiply::Packed(products, _)) if Storage::is_matrix(canonical, shape) => match products {

@@ -60,7 +60,7 @@ impl Checkpoint {
         })
     }
 
-    /// What the weights are quantised to, as in `Q4_K_M`; `None` if they are as they were trained.
+    /// Quantisation of the weights, such as `Q4_K_M`; `None` if they are not quantised.
     pub fn quantization(&self) -> Option<&str> {
         self.quantization.as_deref()
     }
@@ -295,7 +295,7 @@ impl<S: ProvideTensors> ProvideTensors for RecordedTensors<S> {
     }
 }
 
-/// What a GGUF file describes, and what its weights are quantised to. Its tensors have names and an order of their own.
+/// Reads the model that a GGUF file describes, and the quantisation of its weights.
 fn describe(files: &ModelFiles, gguf: &GgufFiles) -> Result<(ModelDescription, Option<String>), ModelError> {
     let bytes = gguf.among.open_weights(&gguf.name)?;
     let error = |fault: GgufError| files.error(&gguf.name, fault);

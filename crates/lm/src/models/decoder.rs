@@ -31,7 +31,7 @@ pub struct Decoder {
     rotary: Option<RotaryTable>,
     project_in: Option<Linear>,
     layers: Layers,
-    /// Of passes through streamed layers.
+    /// Callback for the progress of passes through streamed layers.
     watch: Option<LayerWatch>,
     final_norm: Option<Norm>,
     project_out: Option<Linear>,

@@ -40,7 +40,7 @@ pub enum ModelFiles {
     Gguf(Box<GgufFiles>),
 }
 
-/// A GGUF file, which shows as the files of transformers that it stands for.
+/// A GGUF file, read as the files that transformers would have for the same model.
 #[derive(Clone, Debug)]
 pub struct GgufFiles {
     /// The files that it is one of.

@@ -120,7 +120,7 @@ impl LayerStream {
     /// Reads all layers, up to the first error, for as long as somebody takes them.
     fn read_all(&self, layers: &SyncSender<Result<DecoderLayer, ModelError>>) {
         for index in 0..self.count {
-            // Of the layer before.
+            // Returns the memory of the previous layer to the system.
             release_freed();
             let layer = self.readers.install(|| (self.load)(index));
             let is_last = layer.is_err();

@@ -50,7 +50,7 @@ pub struct MethodEntry {
     pub further_passes: &'static str,
     /// Publication of the method.
     pub source: &'static str,
-    /// Why the model that was asked about does not have it, where it does not.
+    /// The reason why it is unavailable for the model of the query; absent if it is available, or if the query names no model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }
@@ -74,6 +74,13 @@ impl Catalogue {
             methods.for_each(|entry| entry.unavailable = reason());
             let decays = self.decays.iter_mut().filter(|entry| entry.needs.contains(&access));
             decays.for_each(|entry| entry.unavailable = reason());
+        }
+        if let Some(model) = scope.model.filter(|model| scope.without_weights.contains(model)) {
+            let methods = self.methods.iter_mut().filter(|entry| entry.needs.contains(&Access::Adapter));
+            methods.for_each(|entry| {
+                let reason = "it needs `adapter`, the model under an adapter";
+                entry.unavailable = Some(format!("{reason}; model `{model}` is served elsewhere, and takes none"));
+            });
         }
         self
     }
@@ -152,7 +159,7 @@ pub struct WeightingEntry {
     pub needs: Vec<Access>,
     /// Publication.
     pub source: &'static str,
-    /// Why the model that was asked about does not have it, where it does not.
+    /// The reason why it is unavailable for the model of the query; absent if it is available, or if the query names no model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }

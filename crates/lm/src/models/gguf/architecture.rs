@@ -56,11 +56,14 @@ const SIZES: [(&str, &str); 7] = [
 
 const OPTIONAL: [(&str, &str); 2] = [("attention.key_length", "head_dim"), ("rope.freq_base", "rope_theta")];
 
-/// Queries, keys and values are apart or one tensor, and so are the gate of the MLP and its factor: as in Phi 3.
+/// Queries, keys and values are apart or one tensor, and so are the gate of the MLP and its factor: as in Phi 3. Norms
+/// of branches are those of Gemma 2, to which the converter adds the one that its layers add when they compute.
 const LLAMA_NAMES: &[(&str, &[&str])] = &[
     ("embedding", &["token_embd"]),
     ("layers.*.attention_norm", &["blk.*.attn_norm"]),
+    ("layers.*.attention_branch_norm", &["blk.*.post_attention_norm"]),
     ("layers.*.mlp_norm", &["blk.*.ffn_norm"]),
+    ("layers.*.mlp_branch_norm", &["blk.*.post_ffw_norm"]),
     ("layers.*.query_norm", &["blk.*.attn_q_norm"]),
     ("layers.*.key_norm", &["blk.*.attn_k_norm"]),
     ("layers.*.qkv", &["blk.*.attn_q", "blk.*.attn_k", "blk.*.attn_v"]),
@@ -74,23 +77,6 @@ const LLAMA_NAMES: &[(&str, &[&str])] = &[
 const LLAMA: Storage = Storage { roots: &[""], names: LLAMA_NAMES, head: &["output"], layout: Layout::NeighbourPairs };
 
 const CANONICAL: Storage = Storage { layout: Layout::Canonical, ..LLAMA };
-
-/// The converter adds the one to the norms of Gemma that its layers add when they compute.
-const GEMMA2: Storage = Storage {
-    names: &[
-        ("embedding", &["token_embd"]),
-        ("layers.*.attention_norm", &["blk.*.attn_norm"]),
-        ("layers.*.attention_branch_norm", &["blk.*.post_attention_norm"]),
-        ("layers.*.mlp_norm", &["blk.*.ffn_norm"]),
-        ("layers.*.mlp_branch_norm", &["blk.*.post_ffw_norm"]),
-        ("layers.*.qkv", &["blk.*.attn_q", "blk.*.attn_k", "blk.*.attn_v"]),
-        ("layers.*.attention_out", &["blk.*.attn_output"]),
-        ("layers.*.mlp_up", &["blk.*.ffn_gate", "blk.*.ffn_up"]),
-        ("layers.*.mlp_down", &["blk.*.ffn_down"]),
-        ("final_norm", &["output_norm"]),
-    ],
-    ..CANONICAL
-};
 
 /// The converter transposes GPT-2's projections, and undoes the order head by head of those of GPT-NeoX.
 const FUSED: Storage = Storage {
@@ -159,7 +145,7 @@ const ARCHITECTURES: &[Architecture] = &[
         rotated: None,
         window: Some("sliding_window"),
         biases: &[],
-        storage: GEMMA2,
+        storage: CANONICAL,
     },
     Architecture {
         name: "phi3",

@@ -26,7 +26,7 @@ const FILE_TYPES: [(usize, &str); 17] = [
 ];
 
 impl GgufFile<'_> {
-    /// What the model is quantised to: the name of its mixture of types or, where the file states none, the type of most
+    /// Quantisation of the model: the name of its mixture of types or, where the file states none, the type of most
     /// quantised elements. `None` if no tensor is quantised, whatever the file states.
     pub fn quantization(&self) -> Result<Option<String>, GgufError> {
         let mut elements: BTreeMap<&str, usize> = BTreeMap::new();

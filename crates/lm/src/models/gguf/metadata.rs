@@ -141,7 +141,7 @@ impl<'a> MetadataValue<'a> {
         })
     }
 
-    /// What kind of value this is, for messages.
+    /// The kind of the value, for messages.
     pub fn kind(&self) -> String {
         match self {
             Self::Integer(number) => number.to_string(),

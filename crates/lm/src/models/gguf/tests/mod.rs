@@ -93,7 +93,7 @@ impl Writer {
     }
 }
 
-/// What is said of a file that is read, and whose configuration and tokenizer are made.
+/// The first error of reading a file and of making its configuration and tokenizer.
 fn refusal(bytes: &[u8]) -> String {
     let all = GgufFile::read(bytes).and_then(|file| {
         file.config()?;
