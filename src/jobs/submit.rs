@@ -35,9 +35,10 @@ impl<K: JobKind> Jobs<K> {
             return self.repeated(key, &known).await;
         }
         self.check_room().await?;
+        let more = if matches!(job.samples, SubmittedSamples::Inline(_)) { totals.text_bytes } else { 0 };
+        store.check_room(weight, more).await?;
         if quota.limits_stored() {
             let StoredUsage { bytes, datasets, jobs } = store.usage(self.client().name()).await?;
-            let more = if matches!(job.samples, SubmittedSamples::Inline(_)) { totals.text_bytes } else { 0 };
             quota.check_stored(StoredUsage { bytes: bytes.saturating_add(more), datasets, jobs: jobs + 1 })?;
         }
         let tokens = quota.reserve(job.request.tokens(&totals), Instant::now())?;

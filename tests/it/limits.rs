@@ -30,6 +30,19 @@ async fn memory_is_bounded_whatever_a_request_asks_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn jobs_whose_results_a_store_in_memory_cannot_keep_are_refused_when_they_are_submitted() {
+    let app = App::with(|settings| settings.store.memory = ByteSize::mib(16)).await;
+    let submit = async |number: usize| {
+        let samples: Vec<Value> = (0..number).map(|at| json!({ "text": format!("{at} words") })).collect();
+        app.post("/v1/audits", &json!({ "samples": samples, "methods": ["loss"], "control": null })).await
+    };
+    // A megabyte of texts, and 17 units of weight for each.
+    assert!(submit(60_000).await.problem(503)["detail"].as_str().unwrap().contains("store.memory"));
+    assert_eq!(app.get("/v1/audits").await.json()["audits"], json!([]));
+    assert_eq!(submit(10).await.status, 202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn datasets_in_memory_have_a_limit_and_room_again_once_they_are_deleted() {
     let app = App::with(|settings| settings.store.memory = ByteSize::mib(16)).await;
     let lines = |number: usize| {
