@@ -24,11 +24,13 @@ COPY --from=rust /usr/local/rustup /usr/local/rustup
 
 FROM build-${VARIANT} AS build
 ARG VARIANT
+# Writes the list of crates and their versions into the program, which scanners of vulnerabilities read.
+RUN cargo install --locked cargo-auditable@0.7.7
 WORKDIR /src
 COPY . .
 RUN --mount=type=cache,id=pdr-audit-registry,target=/usr/local/cargo/registry \
     --mount=type=cache,id=pdr-audit-target-${VARIANT},target=/src/target \
-    cargo build --release --locked --bin pdr-audit --features "${FEATURES}" && \
+    cargo auditable build --release --locked --bin pdr-audit --features "${FEATURES}" && \
     install -D target/release/pdr-audit /out/pdr-audit
 
 FROM debian:bookworm-slim AS runtime-cpu
