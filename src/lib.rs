@@ -8,6 +8,7 @@
 
 pub mod config;
 mod new_file;
+mod priority;
 mod retry;
 pub mod slots;
 mod table;

@@ -5,6 +5,7 @@ use super::problem::{Kind, Problem};
 use super::state::{ApiState, ClientSlot};
 use crate::access::StoredUsage;
 use crate::datasets::{DatasetWriter, EncodedDataset};
+use crate::priority;
 use crate::samples::{
     DatasetFault, DatasetOptions, FileKind, InputFile, NAMED_BY_COMMAND, ReadError, ReadOptions, encode_dataset,
 };
@@ -24,10 +25,6 @@ use tokio::sync::{mpsc, oneshot};
 const WAITING_CHUNKS: usize = 8;
 /// Maximum number of blocks of samples that wait for the store. A block is as long as the longest line at most.
 const WAITING_BLOCKS: usize = 1;
-
-/// Nice value of the threads that read uploads.
-#[cfg(target_os = "linux")]
-const PRIORITY: i32 = 10;
 
 #[derive(Clone, Debug)]
 pub struct UploadOptions {
@@ -63,7 +60,7 @@ pub async fn store_body<E: Display>(
         encode_dataset(input, &options.read, options.dataset, |block| blocks.blocking_send(block).is_ok())
     };
     let thread = std::thread::Builder::new().name("upload".to_owned()).spawn(move || {
-        yield_to_others();
+        priority::lower();
         // Nobody waits for the samples of a client that has gone.
         let _ = done.send(parse());
     });
@@ -103,15 +100,6 @@ pub async fn store_body<E: Display>(
     }
     writer.complete(Some(&encoded.id), &encoded.totals).await?;
     Ok(encoded)
-}
-
-/// Has this thread leave the processor to those that score, where a thread has a priority of its own: decompressing and reading takes all that
-/// it can get.
-fn yield_to_others() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::nice(PRIORITY) {
-        tracing::debug!(%error, "an upload is read at the usual priority");
-    }
 }
 
 /// Hands the body on, chunk by chunk, as fast as it is read. A reader that has found a fault reads no more.

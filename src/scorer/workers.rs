@@ -2,6 +2,7 @@
 
 use super::error::ScorerError;
 use crate::engine::Class;
+use crate::priority;
 use futures::channel::oneshot;
 use rayon::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,7 +37,7 @@ impl TextWork {
 #[derive(Clone)]
 pub struct Workers {
     pool: Arc<rayon::ThreadPool>,
-    /// For the texts of large requests, so that those of small ones do not wait behind them.
+    /// For the texts of large requests, at a low priority, so that neither those of small ones nor forward passes wait behind them.
     large: Arc<rayon::ThreadPool>,
     /// For the texts of audits and files, so that those of clients do not wait behind them; the operating system shares the
     /// processors out.
@@ -49,11 +50,19 @@ pub struct Workers {
 impl Workers {
     /// Starts the threads of each pool; 0 for as many as the machine has.
     pub fn new(threads: usize) -> Result<Self, rayon::ThreadPoolBuildError> {
-        let pool = |name: &'static str| {
+        let pool = |name: &'static str, start: fn(usize)| {
             let name = move |index| format!("{name}-{index}");
-            rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().map(Arc::new)
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).start_handler(start);
+            pool.build().map(Arc::new)
         };
-        Ok(Self { pool: pool("worker")?, large: pool("large")?, batch: pool("batch")?, behind: pool("report")? })
+        let usual = |_| ();
+        let low = |_| priority::lower();
+        Ok(Self {
+            pool: pool("worker", usual)?,
+            large: pool("large", low)?,
+            batch: pool("batch", usual)?,
+            behind: pool("report", usual)?,
+        })
     }
 
     /// Applies `f` to every item, one item a task, and gives the results in order. Stops early once nobody waits.

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 type Layers = &'static [&'static [&'static str]];
 
 const SERVICE: Layers = &[
-    &["config", "new_file", "retry", "slots", "table", "telemetry", "wire"],
+    &["config", "new_file", "priority", "retry", "slots", "table", "telemetry", "wire"],
     &["access", "server"],
     &["served"],
     &["pool"],

@@ -1,0 +1,13 @@
+//! The priority of threads: what decompresses, parses or tokenizes in bulk leaves the processor to what scores.
+
+/// Nice value of threads with a low priority.
+#[cfg(target_os = "linux")]
+const LOW: i32 = 10;
+
+/// Lowers the priority of this thread, where threads have priorities of their own.
+pub fn lower() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(LOW) {
+        tracing::debug!(%error, "a thread runs at the usual priority");
+    }
+}
