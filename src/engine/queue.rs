@@ -6,7 +6,7 @@
 //! is left. So of principals that have work waiting each gets the same share of tokens, and one that asks for little does not wait
 //! for one that has asked for much. The entries of one principal keep the order of their arrival, unless one before them is cancelled. A
 //! principal whose batch work comes after a pause has its first [`CREDIT`] budgets before others: a short audit does not take twice its
-//! time beside a long one.
+//! time beside a long one. Once nothing of a class waits, nobody owes anything: who had the device alone does not wait for it later.
 //!
 //! A batch is formed by these rules:
 //!
@@ -326,6 +326,11 @@ impl<T> Queue<T> {
     fn tidy(&mut self, model: &str) {
         if self.models.get(model).is_some_and(|lanes| lanes.iter().all(Lane::is_empty)) {
             self.models.remove(model);
+        }
+        for class in [Class::Interactive, Class::Batch] {
+            if self.models.values().all(|lanes| lanes.get(class).is_empty()) {
+                self.clocks.get_mut(class).next.clear();
+            }
         }
     }
 }

@@ -247,3 +247,19 @@ fn batch_work_after_a_pause_comes_before_that_of_others() {
     let short = order[CREDIT..].iter().filter(|name| *name == "short").count();
     assert!(short.abs_diff(CREDIT / 2) <= 1, "{order:?}");
 }
+
+#[test]
+fn who_had_the_device_alone_owes_nothing_later() {
+    let (mut queue, model) = (fair_queue(), "m".into());
+    (0..2 * CREDIT).for_each(|_| queue.push(Class::Batch, &model, asked_by("early", 10)));
+    order(&mut queue, 10);
+    // Another one begins, and has half of its credit before the first one comes back.
+    (0..100).for_each(|_| queue.push(Class::Batch, &model, asked_by("late", 10)));
+    let mut turn = Turn::new(10);
+    for _ in 0..CREDIT / 2 {
+        let lead = lead(&queue, &turn, |_| true).unwrap();
+        queue.take(&lead, &mut turn, 10, |_| true);
+    }
+    (0..CREDIT / 2).for_each(|_| queue.push(Class::Batch, &model, asked_by("early", 10)));
+    assert!(order(&mut queue, 10)[..CREDIT / 2].iter().all(|name| name == "early"));
+}
