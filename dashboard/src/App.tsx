@@ -46,7 +46,7 @@ function page(current: Route): JSX.Element {
     case "job":
       return <JobPage key={`${current.kind}/${current.id}`} kind={current.kind} id={current.id} />;
     case "compare":
-      return <ComparePage a={current.a} b={current.b} />;
+      return <ComparePage a={current.a} b={current.b} question={current.question} />;
     case "calibrations":
       return <CalibrationsPage />;
     case "unknown":

@@ -7,13 +7,13 @@ export type Route =
   | { page: "new-audit" }
   | { page: "jobs"; kind: JobKind }
   | { page: "job"; kind: JobKind; id: string }
-  | { page: "compare"; a: string; b: string }
+  | { page: "compare"; a: string; b: string; question: string }
   | { page: "calibrations" }
   | { page: "unknown" };
 
 export function parseRoute(hash: string): Route {
   const parts = hash.replace(/^#\/?/, "").split("/").map(decode);
-  const [page = "", first = "", second = ""] = parts;
+  const [page = "", first = "", second = "", third = ""] = parts;
   const kind = JOB_KINDS.find((name) => name === first);
   switch (page) {
     case "":
@@ -27,7 +27,7 @@ export function parseRoute(hash: string): Route {
       if (kind && second) return { page: "job", kind, id: second };
       return first && !kind ? { page: "unknown" } : { page: "jobs", kind: kind ?? "audits" };
     case "compare":
-      return { page: "compare", a: first, b: second };
+      return { page: "compare", a: first, b: second, question: third };
     case "calibrations":
       return { page: "calibrations" };
     default:
@@ -45,7 +45,8 @@ function decode(part: string): string {
 
 export const jobsLink = (kind: JobKind) => `#/jobs/${kind}`;
 export const jobLink = (kind: JobKind, id: string) => `#/jobs/${kind}/${encodeURIComponent(id)}`;
-export const compareLink = (a: string, b: string) => `#/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}`;
+export const compareLink = (a: string, b: string, question = "") =>
+  `#/compare/${[a, b, ...(question ? [question] : [])].map(encodeURIComponent).join("/")}`;
 
 export const route = new Observable<Route>(parseRoute(location.hash));
 addEventListener("hashchange", () => {

@@ -98,6 +98,13 @@ async function audits({ walk, proxy, service, samples, check, view = {}, suffix 
   const delta = await page.locator("td[title]").first().getAttribute("title");
   check(delta === String(compared.methods[0].delta), `the difference is ${delta}, and the API gives ${compared.methods[0].delta}`);
   await walk.inspect(page, `compare${suffix}`);
+  await field(page, "Question").selectOption("retain");
+  await page.getByRole("button", { name: "Compare", exact: true }).click();
+  const sentence = await page.locator("[data-unlearning]").first().textContent();
+  const { body: retained } = await service.ask("GET", `/v1/audits/${a}/compare/${b}?question=retain`);
+  check(sentence === retained.unlearning.methods[0].sentence, "what is said of forgetting is not the sentence of the API");
+  await page.frameLocator("iframe").locator("h1").waitFor();
+  await walk.inspect(page, `compare-retain${suffix}`);
   await page.context().close();
 }
 

@@ -30,9 +30,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 
-/// The report of an audit as far as it can be recomputed.
-pub struct RecomputedReport {
-    pub report: AuditReport,
+/// A report as far as it can be recomputed.
+pub struct RecomputedReport<R> {
+    pub report: R,
     /// Differences of the lines from the samples and from what was computed of all, in words.
     pub line_faults: Vec<String>,
 }
@@ -40,7 +40,7 @@ pub struct RecomputedReport {
 /// A report or its scores cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecomputationError {
-    #[error("this is no report of an audit of this version: {0}")]
+    #[error("this is no report of this version: {0}")]
     Report(serde_json::Error),
     #[error("no audit accepts the request of the report: {} {}", .0.pointer, .0.detail)]
     Request(Fault),
@@ -61,6 +61,29 @@ pub struct ScoredTexts<'a> {
     pub samples: Option<&'a SampleBlocks>,
 }
 
+impl ScoredTexts<'_> {
+    /// The results that a report with these parts was made of and, of the samples, the features of their texts. Where lines differ from
+    /// their samples, `line_faults` says so.
+    ///
+    /// # Errors
+    /// [`RecomputationError`] if the lines are not those of an audit like this.
+    pub(super) async fn results(
+        self,
+        claimed: &ClaimedReport,
+        request: &AuditRequest,
+        workers: &Workers,
+        line_faults: &mut Vec<String>,
+    ) -> Result<(AuditResults, Option<SampleTexts>), RecomputationError> {
+        let digests = sample_digests(&self.lines);
+        let mut results = results(claimed, request, self.lines)?;
+        let texts = match self.samples {
+            Some(samples) => Some(indexed(&mut results, &digests, samples, workers, line_faults).await?),
+            None => None,
+        };
+        Ok((results, texts))
+    }
+}
+
 /// Computes the report anew from its request and the lines of its scores, from the samples if they are given, and, with these, from the
 /// known non-members of its calibration.
 ///
@@ -71,21 +94,12 @@ pub async fn recompute(
     texts: ScoredTexts<'_>,
     known: Option<ScoredTexts<'_>>,
     workers: &Workers,
-) -> Result<RecomputedReport, RecomputationError> {
+) -> Result<RecomputedReport<AuditReport>, RecomputationError> {
     let claimed = ClaimedReport::deserialize(report).map_err(RecomputationError::Report)?;
-    let ClaimedPlan { id, created } = &claimed.plan;
-    let plan = id.clone().zip(created.clone()).map(|(id, created)| CitedPlan { id, created });
-    let request = claimed.provenance.audit_request(plan);
-    if let Some(fault) = request.faults(texts.lines.iter().any(|line| line.group.is_some())).into_iter().next() {
-        return Err(RecomputationError::Request(fault));
-    }
+    let request = claimed.request(&texts.lines)?;
     let mut line_faults = Vec::new();
-    let (samples, digests) = (texts.samples, sample_digests(&texts.lines));
-    let mut results = results(&claimed, &request, texts.lines)?;
-    let texts = match samples {
-        Some(samples) => Some(indexed(&mut results, &digests, samples, workers, &mut line_faults).await?),
-        None => None,
-    };
+    let samples = texts.samples;
+    let (results, texts) = texts.results(&claimed, &request, workers, &mut line_faults).await?;
     let (mut known_works, mut comparability) = (None, None);
     if let (Some(samples), Some(ScoredTexts { lines, samples: Some(known) })) = (samples, known) {
         let calibration = calibration(&claimed, &request, lines, known, workers, &mut line_faults).await?;
@@ -116,7 +130,7 @@ pub fn scores_of_report(report: &Value, lines: Vec<ScoreLine>) -> Result<LoadedS
 
 /// The parts of a report that a recomputation begins with.
 #[derive(Deserialize)]
-struct ClaimedReport {
+pub(super) struct ClaimedReport {
     provenance: Provenance,
     #[serde(default)]
     plan: ClaimedPlan,
@@ -140,6 +154,20 @@ struct ClaimedWarning {
 }
 
 impl ClaimedReport {
+    /// The request, which is one that an audit accepts.
+    ///
+    /// # Errors
+    /// [`RecomputationError::Request`] for the first fault.
+    pub fn request(&self, lines: &[ScoreLine]) -> Result<AuditRequest, RecomputationError> {
+        let ClaimedPlan { id, created } = &self.plan;
+        let plan = id.clone().zip(created.clone()).map(|(id, created)| CitedPlan { id, created });
+        let request = self.provenance.audit_request(plan);
+        match request.faults(lines.iter().any(|line| line.group.is_some())).into_iter().next() {
+            Some(fault) => Err(RecomputationError::Request(fault)),
+            None => Ok(request),
+        }
+    }
+
     /// The number of passes that ran twice, which the warning about them begins with.
     fn repeated_passes(&self) -> usize {
         let warning = self.warnings.iter().find(|warning| warning.code == "repeated_passes");
@@ -267,7 +295,7 @@ fn finish(
     GivenTexts { texts, known_works, comparability }: GivenTexts,
     mut line_faults: Vec<String>,
     wanted: &dyn Fn() -> bool,
-) -> Result<RecomputedReport, RecomputationError> {
+) -> Result<RecomputedReport<AuditReport>, RecomputationError> {
     let claimed: Vec<DerivedFields> = results.rows.iter_mut().map(DerivedFields::take).collect();
     let is_stored = matches!(request.evidence.calibration, Some(CalibrationSource::Stored(_)));
     let is_decided = !is_stored || known_works.is_some();

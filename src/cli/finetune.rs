@@ -3,17 +3,19 @@
 use super::demo_model;
 use super::input::InputArgs;
 use super::progress::Progress;
+use super::report_format::ReportArgs;
 use super::scoring_args::load_settings;
 use crate::app;
 use crate::config::ModelFlags;
-use crate::finetunes::{self, FinetuneRequest, Finetuned, TuningBase, TuningObserver};
-use crate::pool::Origin;
+use crate::finetunes::{self, FinetuneReport, FinetuneRequest, TuningBase, TuningObserver};
+use crate::pool::{Origin, adapted_id};
 use crate::samples::{FileSample, RecordPlace};
 use crate::wire::number_of;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use kernels::simd;
 use lm::hub::DownloadProgress;
+use lm::models::checkpoint::Checkpoint;
 use lm::models::device::ComputeDevice;
 use lm::models::tuning::{LoraSettings, OptimizerSettings, StepReport};
 use serde_json::Value;
@@ -69,6 +71,8 @@ pub struct FinetuneArgs {
     /// Decoupled weight decay.
     #[arg(long, value_name = "NUMBER", help_heading = "Tuning", default_value_t = OptimizerSettings::default().weight_decay)]
     weight_decay: f64,
+    #[command(flatten)]
+    report: ReportArgs,
 }
 
 /// Tunes an adapter on the texts of a file.
@@ -88,6 +92,7 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     let files = origin.locate(hub.as_ref(), &DownloadProgress::default()).with_context(|| format!("model `{id}`"))?;
     let device = ComputeDevice::open(settings.engine.device)?;
     let base = TuningBase { files: files.files, origin, device: device.device };
+    let base_digest = Checkpoint::open(&base.files)?.digest()?;
     demo_model::announce(&settings, id);
     let request = args.request(id);
     let progress = Progress::new(None);
@@ -97,20 +102,17 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     let ended = Instant::now();
     let StepWatch { progress, began } = watch;
     drop(progress);
-    let Finetuned { files, steps, .. } = tuned?;
-    write(output, partial, &files).with_context(|| format!("cannot write {}", output.display()))?;
-    let loss = |step: Option<&StepReport>| step.map_or(f64::NAN, |step| step.loss);
-    let (first, last) = (loss(steps.first()), loss(steps.last()));
-    let after_first = steps.iter().skip(1).map(|step| step.tokens).sum::<usize>() as f64;
+    let tuned = tuned?;
+    write(output, partial, &tuned.files).with_context(|| format!("cannot write {}", output.display()))?;
+    let after_first = tuned.steps.iter().skip(1).map(|step| step.tokens).sum::<usize>() as f64;
     let seconds = began.map_or(0.0, |began| ended.duration_since(began).as_secs_f64());
     let rate = if after_first > 0.0 { format!(", {:.0} tokens/s", after_first / seconds) } else { String::new() };
-    let (count, texts, output) = (steps.len(), texts.len(), output.display());
-    let (steps, texts) = (number_of(count, "step"), number_of(texts, "text"));
-    eprintln!("{steps} on {texts}, loss {first:.4} to {last:.4}{rate}; {output}");
-    Ok(())
+    eprintln!("{}{rate}; {}", number_of(texts.len(), "text"), output.display());
+    let report = FinetuneReport::new(adapted_id(id, &request.name), base_digest, &tuned);
+    args.report.print(&serde_json::to_value(report)?, |report, _| summary(report))
 }
 
-/// The results of a fine-tune that a request asked for, in one line.
+/// The report of a fine-tune in one line.
 pub fn summary(results: &Value) -> String {
     let steps = results["steps"].as_array().map_or(&[][..], Vec::as_slice);
     let loss = |step: Option<&Value>| step.and_then(|step| step["loss"].as_f64()).unwrap_or(f64::NAN);

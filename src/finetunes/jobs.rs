@@ -61,7 +61,7 @@ impl JobKind for FinetuneKind {
         let engine = self.scorer.engine().clone();
         let name = AdapterName { model: request.model.clone(), name: request.name.clone() };
         let tuned = TuningRun { engine, model, request, texts }.run(on_step).await?;
-        let report = report(&name, &base_digest, &tuned);
+        let report = FinetuneReport::new(adapted_id(&name.model, &name.name), base_digest.clone(), &tuned);
         // In the pool before it is said to be there.
         let adapter = AdapterRow { id: job.id(), name, base_digest: base_digest.clone() };
         if let Err(error) = self.shelf.add(&adapter) {
@@ -74,16 +74,6 @@ impl JobKind for FinetuneKind {
             Ok(JobOutput { report: serde_json::to_string(&report)?, tokens, adapter, ..JobOutput::default() })
         })
         .await
-    }
-}
-
-fn report(name: &AdapterName, base_digest: &str, tuned: &Finetuned) -> FinetuneReport {
-    FinetuneReport {
-        adapter: adapted_id(&name.model, &name.name),
-        digest: tuned.digest.clone(),
-        base_digest: base_digest.to_owned(),
-        tokens: tuned.steps.iter().map(|step| step.tokens).sum(),
-        steps: tuned.steps.iter().map(FinetuneStep::from).collect(),
     }
 }
 
@@ -161,6 +151,15 @@ pub struct FinetuneReport {
     pub tokens: usize,
     /// Result of every step.
     pub steps: Vec<FinetuneStep>,
+}
+
+impl FinetuneReport {
+    /// The report of an adapter with this id, of a model with this digest.
+    pub fn new(adapter: String, base_digest: String, tuned: &Finetuned) -> Self {
+        let tokens = tuned.steps.iter().map(|step| step.tokens).sum();
+        let steps = tuned.steps.iter().map(FinetuneStep::from).collect();
+        Self { adapter, digest: tuned.digest.clone(), base_digest, tokens, steps }
+    }
 }
 
 /// Result of a step.

@@ -727,6 +727,35 @@ fn a_global_option_of_a_command_is_its_own() {
 }
 
 #[test]
+fn a_fine_tune_from_flags_prints_its_report() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let text = |n: usize| json!({ "text": format!("Lot {n} is a silver jug from Blackham, number {}.", n * n) });
+    std::fs::write(path("texts.jsonl"), (0..8).map(|n| format!("{}\n", text(n))).collect::<String>()).unwrap();
+    let print = |output: &str, format: &[&str]| {
+        let arguments =
+            ["finetune", &path("texts.jsonl"), "--model", "demo", "--epochs", "1", "--output", &path(output)];
+        let tuned = run(&[&arguments, format].concat(), b"");
+        assert!(tuned.status.success(), "{}", String::from_utf8_lossy(&tuned.stderr));
+        String::from_utf8(tuned.stdout).unwrap()
+    };
+    let report: Value = serde_json::from_str(&print("one", &[])).unwrap();
+    assert_eq!(
+        (&report["adapter"], report["steps"].as_array().map(Vec::len)),
+        (&json!("demo:one"), Some(1)),
+        "{report}"
+    );
+    for digest in ["digest", "base_digest"] {
+        assert!(report[digest].as_str().is_some_and(|digest| digest.starts_with("sha256:")), "{report}");
+    }
+    let table = print("two", &["--format", "table"]);
+    assert_eq!(
+        table,
+        format!("demo:two: 1 step, loss {0:.4} to {0:.4}\n", report["steps"][0]["loss"].as_f64().unwrap())
+    );
+}
+
+#[test]
 fn a_fine_tune_that_a_request_asks_for_ends_and_is_told_in_a_line() {
     let directory = tempfile::tempdir().unwrap();
     let store = format!("sqlite://{}/store.db", directory.path().display());

@@ -501,6 +501,70 @@ fn reports_of_other_jobs_are_signed() {
     assert!(String::from_utf8_lossy(&no_key.stderr).contains("--format dsse: give the key"));
 }
 
+/// A test's report has no scores; those of an audit of the same texts are the same.
+#[test]
+fn a_test_of_two_lists_is_recomputed_from_the_scores_of_an_audit() {
+    let demo = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("models/demo/audit.jsonl")).unwrap();
+    let samples: Vec<Value> = demo.lines().take(160).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = |label: u8| {
+        let of_list = samples.iter().filter(move |sample| sample["label"] == label);
+        of_list.map(|sample| json!({ "text": sample["text"], "label": label }).to_string() + "\n").collect::<String>()
+    };
+    AUDIT.write("suspects.jsonl", &lines(1));
+    AUDIT.write("held-out.jsonl", &lines(0));
+    AUDIT.write("lists.jsonl", &(lines(1) + &lines(0)));
+    let shared = ["--model", "demo", "--control", "demo-reference", "--methods", "loss,min_k,zlib", "--format", "json"];
+    AUDIT.ok(&[&["audit", "lists.jsonl", "--scores", "lists.ndjson"], &shared[..]].concat());
+    let scores = ["--scores", "lists.ndjson", "--key", "key.pub.pem"];
+    let whole = [&scores[..], &["--dataset", "lists.jsonl", "--model", "demo"]].concat();
+    let verify = |report: &str, given: &[&str]| {
+        AUDIT.ok(&["sign", report, "--signing-key", "key.pem", "--output", "lists.dsse.json"]);
+        AUDIT.verify(&[&["lists.dsse.json"], given].concat())
+    };
+    for kind in ["dataset", "di"] {
+        let test = ["test", kind, "suspects.jsonl", "held-out.jsonl"];
+        AUDIT.write("lists.json", &AUDIT.ok(&[&test[..], &shared].concat()));
+        let (code, states, json) = verify("lists.json", &whole);
+        assert_eq!((code, &states[..4]), (0, &*vec![HOLDS.to_owned(); 4]), "{kind}: {json:#}");
+        assert!(!json["steps"][2].to_string().contains("--dataset"), "{kind}: {json:#}");
+        let (code, states, json) = verify("lists.json", &scores);
+        assert_eq!((code, &*states[2]), (0, HOLDS), "{kind}: {json:#}");
+        let unchecked = "/blind, /comparability, /verdict, /warnings (from the texts: give --dataset)";
+        assert!(json["steps"][2].to_string().contains(unchecked), "{kind}: {json:#}");
+    }
+    let report: Value = serde_json::from_str(&AUDIT.read("lists.json")).unwrap();
+    for (pointer, value, given) in [
+        ("/inference/p_value", json!(0.5), &scores[..]),
+        ("/inference/splits/3/p_value", json!(0.5), &scores),
+        ("/inference/splits/4/control/difference", json!(0.5), &scores),
+        ("/inference/weights/1/weight", json!(0.5), &scores),
+        ("/inference/effect/lower_bound", json!(0.999), &scores),
+        ("/inference/control/p_value", json!(0.5), &scores),
+        ("/inference/seed", json!(7), &scores),
+        ("/methods/1/p_value", json!(0.5), &scores),
+        ("/samples/mixed_clusters", json!(1), &scores),
+        ("/blind/words/auroc", json!(0.999), &whole),
+        ("/comparability/auroc", json!(0.999), &whole),
+        ("/verdict/p_value", json!(0.5), &whole),
+        ("/verdict/sentence", json!("The texts were in the training data."), &whole),
+    ] {
+        let mut edited = report.clone();
+        let place = edited.pointer_mut(pointer).unwrap_or_else(|| panic!("the report has no {pointer}"));
+        assert_ne!(std::mem::replace(place, value.clone()), value, "{pointer}");
+        AUDIT.write("edited-lists.json", &edited.to_string());
+        let (code, states, json) = verify("edited-lists.json", given);
+        let failing: Vec<usize> = (1..=5).filter(|step| states[step - 1] == FAILS).collect();
+        assert_eq!((code, failing), (1, vec![3]), "{pointer}: {json:#}");
+    }
+    // Which text is which, the report of another kind does not say.
+    let mut rank = report.clone();
+    rank["kind"] = "rank".into();
+    AUDIT.write("edited-lists.json", &rank.to_string());
+    let (code, states, json) = verify("edited-lists.json", &scores);
+    assert_eq!((code, &*states[2]), (0, NOT_CHECKED), "{json:#}");
+    assert!(json["steps"][2].to_string().contains("a test report of kind `rank` cannot be recomputed"), "{json:#}");
+}
+
 #[test]
 fn a_signing_key_is_made_once() {
     let directory = tempfile::tempdir().unwrap();

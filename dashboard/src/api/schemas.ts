@@ -32,6 +32,7 @@ export type ScoreResponse = Schemas["ScoreResponse"];
 export type Status = Schemas["Status"];
 export type TestList = Schemas["TestList"];
 export type TokenDetail = Schemas["TokenDetail"];
+export type Unlearning = Schemas["Unlearning"];
 export type Verdict = Schemas["Verdict"];
 
 export const JOB_KINDS = ["audits", "calibrations", "tests", "memorization", "finetunes"] as const;

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
 import { comparison, comparisonPath, jobs as getJobs } from "../api/calls";
-import type { AuditComparison, Job } from "../api/schemas";
+import type { AuditComparison, Job, Unlearning } from "../api/schemas";
 import { DownloadButton } from "../components/DownloadButton";
-import { SelectField } from "../components/Fields";
+import { type Choice, SelectField } from "../components/Fields";
 import { Await, Note } from "../components/Notices";
 import { ReportFrame } from "../components/ReportFrame";
 import { useLoad } from "../load";
@@ -11,39 +11,52 @@ import { visible } from "../pure/text";
 import { compareLink, go, jobLink } from "../routes";
 import { jobName } from "./JobsPage";
 
-export function ComparePage({ a, b }: { a: string; b: string }) {
+interface Compared {
+  a: string;
+  b: string;
+  question: string;
+}
+
+const QUESTIONS: Choice[] = [
+  { value: "", label: "how do they differ?" },
+  { value: "retain", label: "has b forgotten what a never saw?" },
+];
+
+export function ComparePage({ a, b, question }: Compared) {
   const { data, failure } = useLoad((signal) => getJobs("audits", { status: "succeeded", limit: 500 }, signal), []);
   return (
     <>
-      <Await data={data} failure={failure}>{({ list }) => <Chooser key={`${a}/${b}`} jobs={list} a={a} b={b} />}</Await>
-      {a && b && <Comparison key={`${a}/${b}`} a={a} b={b} />}
+      <Await data={data} failure={failure}>{({ list }) => <Chooser key={`${a}/${b}/${question}`} jobs={list} a={a} b={b} question={question} />}</Await>
+      {a && b && <Comparison key={`${a}/${b}/${question}`} a={a} b={b} question={question} />}
     </>
   );
 }
 
-function Chooser({ jobs, a, b }: { jobs: Job[]; a: string; b: string }) {
+function Chooser({ jobs, a, b, question }: Compared & { jobs: Job[] }) {
   const [first, setFirst] = useState(a);
   const [second, setSecond] = useState(b);
+  const [asked, setAsked] = useState(question);
   const choices = [{ value: "", label: "choose" }, ...jobs.map((job) => ({ value: job.id, label: `${jobName(job)}, ${job.model}, ${time(job.created_at)}` }))];
   for (const id of [a, b]) if (id && !choices.some(({ value }) => value === id)) choices.push({ value: id, label: id });
   if (jobs.length < 2 && !(a && b)) return <p>It takes two audits that have succeeded.</p>;
   return (
     <form onSubmit={(event) => {
       event.preventDefault();
-      go(compareLink(first, second));
+      go(compareLink(first, second, asked));
     }}>
       <div class="row">
         <SelectField label="First audit, a" value={first} choices={choices} onChange={setFirst} />
         <SelectField label="Second audit, b" value={second} choices={choices} onChange={setSecond} />
+        <SelectField label="Question" value={asked} choices={QUESTIONS} onChange={setAsked} />
         <p class="field"><button type="submit" class="primary" disabled={!first || !second}>Compare</button></p>
       </div>
     </form>
   );
 }
 
-function Comparison({ a, b }: { a: string; b: string }) {
-  const { data, failure } = useLoad((signal) => comparison(a, b, signal), [a, b]);
-  const path = comparisonPath(a, b);
+function Comparison({ a, b, question }: Compared) {
+  const path = comparisonPath(a, b, question);
+  const { data, failure } = useLoad((signal) => comparison(path, signal), [path]);
   return (
     <Await data={data} failure={failure}>
       {(compared) => (
@@ -56,6 +69,7 @@ function Comparison({ a, b }: { a: string; b: string }) {
             {count(compared.samples.paired)} samples are in both, {count(compared.samples.only_a)} in a alone, {count(compared.samples.only_b)} in b alone;{" "}
             {count(compared.samples.label_conflicts)} have another label in the other audit and are left out.
           </p>
+          {compared.unlearning && <Forgetting unlearning={compared.unlearning} />}
           <Differences compared={compared} />
           <h2>Report</h2>
           <p class="actions">
@@ -66,6 +80,20 @@ function Comparison({ a, b }: { a: string; b: string }) {
         </>
       )}
     </Await>
+  );
+}
+
+function Forgetting({ unlearning }: { unlearning: Unlearning }) {
+  return (
+    <div class="answer">
+      {unlearning.methods.map((method) => (
+        <details key={method.label} open={unlearning.methods.length === 1}>
+          <summary><code>{visible(method.label)}</code>: <code>{method.direction}</code></summary>
+          <p data-unlearning>{visible(method.sentence)}</p>
+        </details>
+      ))}
+      <p class="faint">It is assumed that {unlearning.assumptions.join("; ")}.</p>
+    </div>
   );
 }
 

@@ -21,5 +21,5 @@ pub use layout::{TestKind, TestLayout};
 pub use measure::TestStatistics;
 pub use options::test_method_faults;
 pub use passages::{CutList, cut_list};
-pub use report::{TestRequest, run_test};
+pub use report::{TestRequest, run_test, test_report};
 pub use texts::{Canary, MAX_SHUFFLES, NamedTestText, OrderTexts, PairedDocument, TestText, TestTexts};

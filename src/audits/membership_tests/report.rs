@@ -15,7 +15,7 @@ use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, MAX_NAMED, SampleScores};
 use crate::audits::run_event::RunEvent;
 use crate::audits::sample_scoring::{ScoredSamples, score_samples};
-use crate::audits::text_lists::add_blind_findings;
+use crate::audits::text_lists::{SampleTexts, add_blind_findings};
 use crate::datasets::SampleBlocks;
 use crate::scorer::Scorer;
 use mia::methods::LabelledMethod;
@@ -50,16 +50,21 @@ pub async fn run_test(
     let scored = score_samples(&request.scoring, samples, scorer, &progress).await?;
     progress(RunEvent::Testing);
     // Permutations over many documents are no work for the async runtime's threads.
-    scorer.workers().run_behind(move |wanted| test_report(&request, scored, wanted)).await?
+    let ScoredSamples { results, texts, .. } = scored;
+    scorer.workers().run_behind(move |wanted| test_report(&request, results, Some(&texts), wanted)).await?
 }
 
-/// Puts the report together; it is of no use once it is not `wanted` any more. Fails where the scores do not fit the request.
-fn test_report(
+/// Puts the report together; it is of no use once it is not `wanted` any more. Without the texts, those are not compared by which two
+/// lists differ.
+///
+/// # Errors
+/// [`AuditFailure::ForeignResults`] where the scores do not fit the request.
+pub fn test_report(
     request: &TestRequest,
-    scored: ScoredSamples,
+    mut results: AuditResults,
+    texts: Option<&SampleTexts>,
     wanted: &dyn Fn() -> bool,
 ) -> Result<TestReport, AuditFailure> {
-    let ScoredSamples { mut results, texts, .. } = scored;
     let units = request.layout.units();
     if !results.fit() || units.last().is_some_and(|last| last.end != results.rows.len()) {
         return Err(AuditFailure::ForeignResults);
@@ -69,9 +74,9 @@ fn test_report(
     let mixed: HashSet<usize> = (0..numbers.len()).filter(|&row| all[numbers[row]].is_mixed).collect();
     let kind = request.layout.kind();
     let compares_lists = kind.units().is_none();
-    if compares_lists {
+    if let Some(texts) = texts.filter(|_| compares_lists) {
         let primary = results.place(request.scoring.evidence.primary.as_ref());
-        add_blind_findings(&mut results, primary, &texts, &numbers, |row| !mixed.contains(&row), wanted);
+        add_blind_findings(&mut results, primary, texts, &numbers, |row| !mixed.contains(&row), wanted);
     }
     let unit_count = units.len();
     let tested = TestedSamples {

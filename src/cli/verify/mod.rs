@@ -118,8 +118,9 @@ impl VerifyArgs {
         let mut statistics = Vec::new();
         let mut rescored = Vec::new();
         match scores {
-            _ if !file.is_audit() => {
-                let detail = format!("a {} report cannot be recomputed from scores", file.kind);
+            _ if !file.is_of_scores() => {
+                let kind = file.report["kind"].as_str().map_or_else(String::new, |kind| format!(" of kind `{kind}`"));
+                let detail = format!("a {} report{kind} cannot be recomputed from scores", file.kind);
                 statistics.push(Finding::not_checked(detail.clone()));
                 rescored.push(Finding::not_checked(detail));
             }
@@ -213,7 +214,7 @@ impl VerifyArgs {
                 false => Finding::fails(format!("the {name} is {digest}, and the report's {claimed}")),
             });
         }
-        if dataset.is_none() && file.is_audit() {
+        if dataset.is_none() && file.is_of_scores() {
             findings.push(Finding::not_checked("give the dataset (--dataset)"));
         }
         if let Some(path) = &self.proof {

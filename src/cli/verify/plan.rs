@@ -12,7 +12,7 @@ use time::format_description::well_known::Rfc3339;
 
 /// Checks that the audit keeps to its plan, and that the plan came first.
 pub fn findings(file: &ReportFile, plan_file: Option<&Path>) -> Result<Vec<Finding>> {
-    let cited = (file.is_audit() && file.report["plan"]["planned"] == true)
+    let cited = (file.kind == "audit" && file.report["plan"]["planned"] == true)
         .then(|| CitedPlan::deserialize(cited_fields(file)).context("`plan` of the report"));
     let Some(cited) = cited.transpose()? else {
         let detail = "the report cites no plan";

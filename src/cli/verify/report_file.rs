@@ -66,9 +66,14 @@ impl ReportFile {
         self.signed.as_ref().map(|signed| signed.statement.predicate.run.clone()).unwrap_or_default()
     }
 
-    /// True if the report is of an audit, whose numbers can be recomputed.
-    pub fn is_audit(&self) -> bool {
-        self.kind == "audit"
+    /// True if the report is of a test of two lists, which an audit of the same texts gives the scores for.
+    pub fn is_list_test(&self) -> bool {
+        self.kind == "test" && ["dataset", "di"].map(Value::from).contains(&self.report["kind"])
+    }
+
+    /// True if the numbers of the report can be recomputed from scores.
+    pub fn is_of_scores(&self) -> bool {
+        self.kind == "audit" || self.is_list_test()
     }
 
     /// A text of the provenance.

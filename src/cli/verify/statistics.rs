@@ -2,11 +2,12 @@
 
 use super::report_file::ReportFile;
 use super::step::Finding;
-use crate::audits::{RecomputedReport, ScoredTexts, recompute};
+use crate::audits::{RecomputationError, RecomputedReport, ScoredTexts, recompute, recompute_test};
 use crate::scorer::Workers;
 use crate::wire::number_of;
 use anyhow::Result;
 use indexmap::IndexMap;
+use serde::Serialize;
 use serde_json::Value;
 use std::iter;
 
@@ -17,7 +18,7 @@ const RELATIVE: f64 = 1e-9;
 const ABSOLUTE: f64 = 1e-15;
 
 /// Parts of a report that the scores do not determine, and what it takes to recompute them.
-const OTHER_PARTS: [(&str, &str); 24] = [
+const OTHER_PARTS: [(&str, &str); 26] = [
     ("/position_profile", TOKENS),
     ("/positions_left_out", TOKENS),
     ("/prior_test", TOKENS),
@@ -29,6 +30,8 @@ const OTHER_PARTS: [(&str, &str); 24] = [
     ("/verdict/comparability/measures", TEXTS),
     ("/splits", "the tuning itself"),
     ("/usage", "the caches of the run"),
+    ("/commitment", REQUEST),
+    ("/samples/excluded/*/pointer", REQUEST),
     ("/plan/earlier_audits", "the store of the service"),
     ("/provenance/program_version", RUN),
     ("/provenance/numerics", RUN),
@@ -45,8 +48,12 @@ const OTHER_PARTS: [(&str, &str); 24] = [
 ];
 
 const RUN: &str = "the run itself";
+const REQUEST: &str = "the request";
 const TOKENS: &str = "the statistics of every token";
 const TEXTS: &str = "the texts: give --dataset";
+/// Parts of the report of a test of two lists that take the texts.
+const PARTS_OF_LISTS: [&str; 4] = ["/blind", "/comparability", "/verdict", "/warnings"];
+
 const KNOWN: &str = "the known non-members: give --known and --known-dataset";
 
 /// Inputs of the recomputation beside the scores.
@@ -57,6 +64,8 @@ struct Given {
     calibrated: bool,
     /// True if the samples have labels.
     labelled: bool,
+    /// True if the report is of a test of two lists.
+    tested: bool,
 }
 
 /// Recomputes the report and compares every number, word and list with what it says.
@@ -67,15 +76,20 @@ pub async fn findings(
     workers: &Workers,
 ) -> Result<Vec<Finding>> {
     let (has_texts, has_known) = (texts.samples.is_some(), texts.samples.is_some() && known.is_some());
-    let RecomputedReport { report, line_faults } = match recompute(&file.report, texts, known, workers).await {
-        Ok(recomputed) => recomputed,
-        Err(error) => return Ok(vec![Finding::fails(error.to_string())]),
+    let recomputed = match file.is_list_test() {
+        true => as_json(recompute_test(&file.report, texts, workers).await),
+        false => as_json(recompute(&file.report, texts, known, workers).await),
     };
-    let recomputed = serde_json::to_value(&report)?;
+    let RecomputedReport { report: recomputed, line_faults } = match recomputed {
+        Ok(recomputed) => recomputed,
+        Err(error) => return Ok(vec![Finding::fails(format!("{error:#}"))]),
+    };
+    let labelled = |side: &str| recomputed["samples"][side].as_u64().is_some_and(|count| count > 0);
     let given = Given {
         texts: has_texts,
         calibrated: file.report["provenance"]["request"]["calibration"].is_string() && !has_known,
-        labelled: report.samples.members + report.samples.non_members > 0,
+        labelled: ["members", "non_members"].into_iter().any(labelled),
+        tested: file.is_list_test(),
     };
     let mut comparison = ReportComparison { given, equal: 0, differing: line_faults, unchecked: IndexMap::new() };
     comparison.compare("", &file.report, &recomputed);
@@ -89,6 +103,13 @@ pub async fn findings(
     let lines = "alpha_used, windows, thresholds and other columns of the lines (from the run itself)";
     let findings = iter::once(Finding::without(&differing, holding)).chain(unchecked);
     Ok(findings.chain([Finding::not_checked(lines)]).collect())
+}
+
+fn as_json<R: Serialize>(
+    recomputed: Result<RecomputedReport<R>, RecomputationError>,
+) -> Result<RecomputedReport<Value>> {
+    let RecomputedReport { report, line_faults } = recomputed?;
+    Ok(RecomputedReport { report: serde_json::to_value(report)?, line_faults })
 }
 
 struct ReportComparison {
@@ -149,7 +170,10 @@ impl ReportComparison {
 
     /// The source of the part at this pointer, if it is not given.
     fn source_not_given(&self, pointer: &str) -> Option<&'static str> {
-        let Given { texts, calibrated, labelled } = self.given;
+        let Given { texts, calibrated, labelled, tested } = self.given;
+        if tested && !texts && PARTS_OF_LISTS.contains(&pointer) {
+            return Some(TEXTS);
+        }
         if pointer == "/warnings" && calibrated {
             // Warnings about the calibration come between others, and only its scores say which.
             return Some(KNOWN);

@@ -16,6 +16,9 @@ use std::ops::Range;
 /// Elements per task that widens them.
 const CHUNK: usize = 1 << 16;
 
+/// Blocks per task that dequantises them.
+const AT_ONCE: usize = 256;
+
 /// Bytes of a tensor that are read before they are widened.
 const BLOCK: usize = 16 << 20;
 
@@ -137,8 +140,8 @@ impl Weights {
     /// The formats of the blocks of these tensors; `None` if one of them is not in blocks that the kernels multiply by.
     pub fn block_formats(&self, names: &[String]) -> Option<Vec<BlockFormat>> {
         let format = |name: &String| match self.kind(name)? {
-            TensorType::Blocks(blocks) => blocks.format(),
-            TensorType::Plain(_) => None,
+            TensorType::Packed(format) => Some(format),
+            TensorType::Plain(_) | TensorType::Blocks(_) => None,
         };
         names.iter().map(format).collect()
     }
@@ -257,7 +260,8 @@ impl Stored<'_> {
     /// Refuses a type that no model is computed from.
     pub fn check_type(&self) -> Result<(), ModelError> {
         match self.kind {
-            TensorType::Plain(Dtype::F32 | Dtype::F16 | Dtype::BF16) | TensorType::Blocks(_) => Ok(()),
+            TensorType::Plain(Dtype::F32 | Dtype::F16 | Dtype::BF16) => Ok(()),
+            TensorType::Packed(_) | TensorType::Blocks(_) => Ok(()),
             TensorType::Plain(_) => {
                 let kind = self.kind.name();
                 let reason = format!("type {kind} is not supported; supported types are F32, F16 and BF16");
@@ -293,10 +297,7 @@ impl Stored<'_> {
                 return Ok(());
             }
         };
-        let at_once = match self.kind {
-            TensorType::Plain(_) => BLOCK,
-            TensorType::Blocks(blocks) => BLOCK - BLOCK % blocks.bytes(),
-        };
+        let at_once = BLOCK - BLOCK % self.kind.block().1;
         let mut buffer = vec![0; at_once.min(data.len())];
         for position in (0..data.len()).step_by(at_once) {
             let block = &mut buffer[..at_once.min(data.len() - position)];
@@ -318,12 +319,16 @@ impl Stored<'_> {
             TensorType::Plain(Dtype::F16) => widen(bytes.as_chunks().0, out, |b| f16::from_le_bytes(b).to_f32()),
             TensorType::Plain(Dtype::BF16) => widen(bytes.as_chunks().0, out, |b| bf16::from_le_bytes(b).to_f32()),
             TensorType::Plain(_) => widen(bytes.as_chunks().0, out, f32::from_le_bytes),
-            TensorType::Blocks(blocks) => {
-                let start = out.len();
-                out.resize(start + bytes.len() / blocks.bytes() * blocks.elements(), 0.0);
-                blocks.dequantize(bytes, &mut out[start..]);
-            }
+            TensorType::Packed(format) => self.dequantise_block(bytes, out, |b, out| format.dequantise_column(b, out)),
+            TensorType::Blocks(blocks) => self.dequantise_block(bytes, out, |b, out| blocks.dequantise(b, out)),
         }
+    }
+
+    fn dequantise_block(&self, bytes: &[u8], out: &mut Vec<f32>, dequantise: impl Fn(&[u8], &mut [f32]) + Sync) {
+        let (start, (elements, size)) = (out.len(), self.kind.block());
+        out.resize(start + bytes.len() / size * elements, 0.0);
+        let tasks = out[start..].par_chunks_mut(AT_ONCE * elements).zip(bytes.par_chunks(AT_ONCE * size));
+        tasks.for_each(|(out, bytes)| dequantise(bytes, out));
     }
 }
 

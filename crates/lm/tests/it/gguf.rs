@@ -3,7 +3,7 @@
 
 use crate::common::goldens::{directory, numbers};
 use candle_core::{DType, Device};
-use kernels::packed::{Isa, Products};
+use kernels::packed::{BlockFormat, Isa, Products};
 use lm::models::checkpoint::Checkpoint;
 use lm::models::files::{GgufFiles, ModelFiles};
 use lm::models::gguf::BlockType;
@@ -136,15 +136,15 @@ fn the_tokenizer_in_a_file_gives_the_ids_of_the_original() {
 fn blocks_of_every_type_have_the_bits_of_the_reference() {
     let file = std::fs::read(fixtures().join("blocks.safetensors")).unwrap();
     let tensors = SafeTensors::deserialize(&file).unwrap();
-    for kind in BlockType::VARIANTS {
-        let tensor = |part: &str| tensors.tensor(&format!("{}.{part}", kind.name())).unwrap().data().to_vec();
-        let (blocks, want) = (tensor("blocks"), tensor("values"));
-        assert_eq!((blocks.len() % kind.bytes(), want.len() % kind.elements()), (0, 0));
-        let mut values = vec![0f32; want.len() / 4];
-        kind.dequantize(&blocks, &mut values);
-        let want: Vec<u32> = want.as_chunks().0.iter().map(|value| u32::from_le_bytes(*value)).collect();
-        assert_eq!(values.iter().map(|value| value.to_bits()).collect::<Vec<_>>(), want, "{}", kind.name());
-    }
+    let check = |name: &str, dequantise: &dyn Fn(&[u8], &mut [f32])| {
+        let tensor = |part: &str| tensors.tensor(&format!("{name}.{part}")).unwrap().data();
+        let want: Vec<u32> = tensor("values").as_chunks().0.iter().map(|value| u32::from_le_bytes(*value)).collect();
+        let mut values = vec![0f32; want.len()];
+        dequantise(tensor("blocks"), &mut values);
+        assert_eq!(values.iter().map(|value| value.to_bits()).collect::<Vec<_>>(), want, "{name}");
+    };
+    BlockFormat::VARIANTS.iter().for_each(|format| check(format.name(), &|b, out| format.dequantise_column(b, out)));
+    BlockType::VARIANTS.iter().for_each(|kind| check(kind.name(), &|b, out| kind.dequantise(b, out)));
 }
 
 #[test]

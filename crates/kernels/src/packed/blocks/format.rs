@@ -3,10 +3,11 @@
 //! A line `[u8; N]` holds one byte of a block for each of N columns, and a step `[f32; N]` their weights at a step of k.
 
 use crate::packed::panels::COLUMNS;
-use strum::{IntoStaticStr, VariantArray};
+use crate::simd::vectorised;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Formats of blocks of weights, as GGML defines them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr, VariantArray)]
 pub enum BlockFormat {
     /// 32 weights in 34 bytes: `d q` of a scale d in f16 and q in i8.
     #[strum(serialize = "Q8_0")]
@@ -62,6 +63,12 @@ impl BlockFormat {
         }
     }
 
+    /// Writes the weights of whole blocks of one column; `out` has [`BlockFormat::weights`] for each of them.
+    pub fn dequantise_column(self, blocks: &[u8], out: &mut [f32]) {
+        let (blocks, steps) = (blocks.as_chunks::<1>().0, out.as_chunks_mut().0);
+        vectorised!(self.dequantise(blocks, steps));
+    }
+
     /// Writes the weights of the blocks of some columns.
     #[inline(always)]
     pub(super) fn dequantise<const N: usize>(self, blocks: &[[u8; N]], steps: &mut [[f32; N]]) {
@@ -81,8 +88,7 @@ impl BlockFormat {
 #[inline(always)]
 fn dequantise_q8<const N: usize>(block: &[[u8; N]], steps: &mut [[f32; N]]) {
     let scale = halves(&block[0], &block[1]);
-    for step in 0..32 {
-        let (quants, weights) = (&block[2 + step], &mut steps[step]);
+    for (quants, weights) in block[2..].iter().zip(steps) {
         for column in 0..N {
             weights[column] = f32::from(quants[column] as i8) * scale[column];
         }
@@ -171,14 +177,15 @@ fn each_column<T: Copy + Default, const N: usize>(value: impl Fn(usize) -> T) ->
     columns
 }
 
-/// The number of a finite f16, like `half` but in a form that the compiler vectorises.
+/// The number of an f16, like `half` but in a form that the compiler vectorises. A NaN may be a signalling one.
 #[inline(always)]
 fn widened(bits: u32) -> f32 {
     const SUBNORMAL: f32 = 1.0 / (1 << 24) as f32;
     let (sign, magnitude) = ((bits & 0x8000) << 16, bits & 0x7fff);
-    let normal = f32::from_bits((magnitude << 13) + (112 << 23));
-    let value = if magnitude < 0x400 { magnitude as f32 * SUBNORMAL } else { normal };
-    f32::from_bits(value.to_bits() | sign)
+    let normal = (magnitude << 13) + (112 << 23);
+    let normal = if magnitude < 0x7c00 { normal } else { normal | 0x7f80_0000 };
+    let bits = if magnitude < 0x400 { (magnitude as f32 * SUBNORMAL).to_bits() } else { normal };
+    f32::from_bits(bits | sign)
 }
 
 #[cfg(test)]
@@ -187,11 +194,10 @@ mod tests {
     use half::f16;
 
     #[test]
-    fn every_finite_f16_is_widened_as_half_does() {
-        for bits in 0..=u16::MAX {
-            let half = f16::from_bits(bits);
-            let same = widened(bits.into()).to_bits() == half.to_f32().to_bits();
-            assert!(same || !half.is_finite(), "{half}");
+    fn every_f16_is_widened_as_half_does() {
+        for half in (0..=u16::MAX).map(f16::from_bits) {
+            let widened = widened(half.to_bits().into());
+            assert!(widened.to_bits() == half.to_f32().to_bits() || widened.is_nan() && half.is_nan(), "{half}");
         }
     }
 }

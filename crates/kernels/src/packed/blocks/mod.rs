@@ -63,9 +63,8 @@ impl Blocks {
     /// Copies the weights of one of the n into `out` `[k]`.
     pub fn copy_row(&self, out: &mut [f32], row: usize) {
         let (panel, column) = (row / COLUMNS, row % COLUMNS);
-        let bytes: Vec<[u8; 1]> = self.blocks(panel, 0..self.k).iter().map(|line| [line[column]]).collect();
-        let (format, bytes, steps) = (self.format, &bytes[..], out.as_chunks_mut().0);
-        vectorised!(format.dequantise(bytes, steps));
+        let bytes: Vec<u8> = self.blocks(panel, 0..self.k).iter().map(|line| line[column]).collect();
+        self.format.dequantise_column(&bytes, out);
     }
 
     /// The blocks of a panel for some steps of k.

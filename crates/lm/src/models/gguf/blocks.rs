@@ -1,11 +1,10 @@
-//! Types of quantised tensors: blocks of consecutive elements of a row, each with scales of its own.
+//! The types of quantised tensors that the kernels do not multiply by: blocks of consecutive elements of a row, each with scales
+//! of its own. The others are those of [`BlockFormat`](kernels::packed::BlockFormat).
 //!
 //! A dequantised element is computed in f32 in the order of operations of ggml and of Python's `gguf` (scale times
 //! sub-scale, times the stored integer, then plus or minus the offset), so it has the same bits.
 
 use half::f16;
-use kernels::packed::BlockFormat;
-use rayon::prelude::*;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Elements of a block of the K types and of IQ4_XS.
@@ -14,10 +13,7 @@ const SUPER: usize = 256;
 /// Elements of a block of the other types.
 const SMALL: usize = 32;
 
-/// Blocks per task that dequantises them.
-const AT_ONCE: usize = 256;
-
-/// The type of a quantised tensor, by its name in ggml.
+/// The type of such a tensor, by its name in ggml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr, VariantArray)]
 pub enum BlockType {
     #[strum(serialize = "Q4_0")]
@@ -28,18 +24,10 @@ pub enum BlockType {
     Q50,
     #[strum(serialize = "Q5_1")]
     Q51,
-    #[strum(serialize = "Q8_0")]
-    Q80,
     #[strum(serialize = "Q2_K")]
     Q2K,
     #[strum(serialize = "Q3_K")]
     Q3K,
-    #[strum(serialize = "Q4_K")]
-    Q4K,
-    #[strum(serialize = "Q5_K")]
-    Q5K,
-    #[strum(serialize = "Q6_K")]
-    Q6K,
     #[strum(serialize = "IQ4_NL")]
     Iq4Nl,
     #[strum(serialize = "IQ4_XS")]
@@ -51,16 +39,11 @@ impl BlockType {
         self.into()
     }
 
-    /// The format of these blocks in the kernels; `None` if they multiply by no weights of this type.
-    pub fn format(self) -> Option<BlockFormat> {
-        BlockFormat::VARIANTS.iter().copied().find(|format| format.name() == self.name())
-    }
-
     /// Elements of a block.
     pub fn elements(self) -> usize {
         match self {
-            Self::Q40 | Self::Q41 | Self::Q50 | Self::Q51 | Self::Q80 | Self::Iq4Nl => SMALL,
-            Self::Q2K | Self::Q3K | Self::Q4K | Self::Q5K | Self::Q6K | Self::Iq4Xs => SUPER,
+            Self::Q40 | Self::Q41 | Self::Q50 | Self::Q51 | Self::Iq4Nl => SMALL,
+            Self::Q2K | Self::Q3K | Self::Iq4Xs => SUPER,
         }
     }
 
@@ -71,29 +54,21 @@ impl BlockType {
             Self::Q41 => 20,
             Self::Q50 => 22,
             Self::Q51 => 24,
-            Self::Q80 => 34,
             Self::Q2K => 84,
             Self::Q3K => 110,
-            Self::Q4K => 144,
-            Self::Q5K => 176,
-            Self::Q6K => 210,
             Self::Iq4Xs => 136,
         }
     }
 
     /// Writes the elements of whole blocks; `out` has [`BlockType::elements`] for each of them.
-    pub fn dequantize(self, blocks: &[u8], out: &mut [f32]) {
+    pub fn dequantise(self, blocks: &[u8], out: &mut [f32]) {
         match self {
             Self::Q40 => each(blocks, out, q4_0),
             Self::Q41 => each(blocks, out, q4_1),
             Self::Q50 => each(blocks, out, q5_0),
             Self::Q51 => each(blocks, out, q5_1),
-            Self::Q80 => each(blocks, out, q8_0),
             Self::Q2K => each(blocks, out, q2_k),
             Self::Q3K => each(blocks, out, q3_k),
-            Self::Q4K => each(blocks, out, q4_k),
-            Self::Q5K => each(blocks, out, q5_k),
-            Self::Q6K => each(blocks, out, q6_k),
             Self::Iq4Nl => each(blocks, out, iq4_nl),
             Self::Iq4Xs => each(blocks, out, iq4_xs),
         }
@@ -101,10 +76,7 @@ impl BlockType {
 }
 
 fn each<const B: usize, const N: usize>(blocks: &[u8], out: &mut [f32], one: fn(&[u8; B], &mut [f32; N])) {
-    let (blocks, out) = (blocks.as_chunks::<B>().0, out.as_chunks_mut::<N>().0);
-    out.par_chunks_mut(AT_ONCE).zip(blocks.par_chunks(AT_ONCE)).for_each(|(out, blocks)| {
-        out.iter_mut().zip(blocks).for_each(|(out, block)| one(block, out));
-    });
+    out.as_chunks_mut().0.iter_mut().zip(blocks.as_chunks().0).for_each(|(out, block)| one(block, out));
 }
 
 /// The number in half precision that begins at a byte.
@@ -143,11 +115,6 @@ fn q5_1(block: &[u8; 24], out: &mut [f32; SMALL]) {
     out.iter_mut().zip(five_bits(&block[4..])).for_each(|(out, q)| *out = scale * f32::from(q) + offset);
 }
 
-fn q8_0(block: &[u8; 34], out: &mut [f32; SMALL]) {
-    let scale = half(block, 0);
-    out.iter_mut().zip(&block[2..]).for_each(|(out, &q)| *out = f32::from(q as i8) * scale);
-}
-
 /// Sixteen parts of 16 elements, each with four bits of scale and four of offset.
 fn q2_k(block: &[u8; 84], out: &mut [f32; SUPER]) {
     let (scale, offset) = (half(block, 80), half(block, 82));
@@ -183,58 +150,6 @@ fn q3_k(block: &[u8; 110], out: &mut [f32; SUPER]) {
             let low = (q >> two_bits_shift(part) & 3) as i8;
             let is_set = high >> (part / 2) & 1 == 1;
             *out = scale * f32::from(if is_set { low } else { low - 4 });
-        }
-    }
-}
-
-/// Scale and offset, of six bits each, of one of the eight parts of a block of [`q4_k`] and [`q5_k`], packed in twelve bytes.
-fn six_bits(packed: &[u8], part: usize) -> (f32, f32) {
-    let (scale, offset) = if part < 4 {
-        (packed[part] & 63, packed[part + 4] & 63)
-    } else {
-        let shared = packed[part + 4];
-        (shared & 15 | packed[part - 4] >> 6 << 4, shared >> 4 | packed[part] >> 6 << 4)
-    };
-    (f32::from(scale), f32::from(offset))
-}
-
-/// Eight parts of 32 elements; two neighbouring ones share 32 bytes.
-fn q4_k(block: &[u8; 144], out: &mut [f32; SUPER]) {
-    let (scale, offset) = (half(block, 0), half(block, 2));
-    for (part, out) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-        let (factor, shift) = six_bits(&block[4..16], part);
-        let (scale, offset) = (scale * factor, offset * shift);
-        let quants = &block[16 + part / 2 * 32..];
-        out.iter_mut().zip(quants).for_each(|(out, q)| *out = scale * f32::from(q >> (part % 2 * 4) & 15) - offset);
-    }
-}
-
-/// As [`q4_k`], with a fifth bit of each element in 32 bytes before the others.
-fn q5_k(block: &[u8; 176], out: &mut [f32; SUPER]) {
-    let (scale, offset) = (half(block, 0), half(block, 2));
-    for (part, out) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-        let (factor, shift) = six_bits(&block[4..16], part);
-        let (scale, offset) = (scale * factor, offset * shift);
-        let (high, quants) = (&block[16..48], &block[48 + part / 2 * 32..]);
-        for (out, (q, high)) in out.iter_mut().zip(quants.iter().zip(high)) {
-            let q = q >> (part % 2 * 4) & 15 | (high >> part & 1) << 4;
-            *out = scale * f32::from(q) - offset;
-        }
-    }
-}
-
-/// Sixteen parts of 16 elements with scales of eight bits. Of the 128 elements of each half, four bits are in 64 bytes and two
-/// in 32.
-fn q6_k(block: &[u8; 210], out: &mut [f32; SUPER]) {
-    let (low, high, factors, scale) = (&block[..128], &block[128..192], &block[192..208], half(block, 208));
-    for (part, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-        let scale = scale * f32::from(factors[part] as i8);
-        let (side, quarter, start) = (part / 8, part % 8 / 2, part % 2 * 16);
-        let low = &low[side * 64 + quarter % 2 * 32 + start..];
-        let high = &high[side * 32 + start..];
-        for (out, (low, high)) in out.iter_mut().zip(low.iter().zip(high)) {
-            let q = low >> (quarter / 2 * 4) & 15 | (high >> (quarter * 2) & 3) << 4;
-            *out = scale * f32::from(q as i8 - 32);
         }
     }
 }

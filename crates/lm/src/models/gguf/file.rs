@@ -5,6 +5,7 @@ use super::cursor::Cursor;
 use super::error::GgufError;
 use super::metadata::Metadata;
 use crate::models::torch_bin::escaped;
+use kernels::packed::BlockFormat;
 use safetensors::Dtype;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -59,6 +60,8 @@ const TYPES: [(u32, &str); 33] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TensorType {
     Plain(Dtype),
+    /// Blocks that the kernels multiply by.
+    Packed(BlockFormat),
     Blocks(BlockType),
 }
 
@@ -66,16 +69,15 @@ impl TensorType {
     /// The type of this number in ggml.
     fn parse(number: u32) -> Result<Self, String> {
         let name = TYPES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name);
-        match name {
-            Some("F32") => return Ok(Self::Plain(Dtype::F32)),
-            Some("F16") => return Ok(Self::Plain(Dtype::F16)),
-            Some("BF16") => return Ok(Self::Plain(Dtype::BF16)),
-            _ => {}
-        }
-        name.and_then(|name| name.parse().ok()).map(Self::Blocks).ok_or_else(|| {
-            let blocks: Vec<&str> = BlockType::VARIANTS.iter().map(|block| block.name()).collect();
+        let supported = || {
+            let plain = [Dtype::F32, Dtype::F16, Dtype::BF16].map(Self::Plain).into_iter();
+            let blocks = BlockType::VARIANTS.iter().copied().map(Self::Blocks);
+            plain.chain(blocks).chain(BlockFormat::VARIANTS.iter().copied().map(Self::Packed))
+        };
+        supported().find(|kind| Some(&*kind.name()) == name).ok_or_else(|| {
             let name = name.map_or_else(|| number.to_string(), str::to_owned);
-            format!("type {name} is not supported; supported: F32, F16, BF16, {}", blocks.join(", "))
+            let supported: Vec<String> = supported().map(Self::name).collect();
+            format!("type {name} is not supported; supported: {}", supported.join(", "))
         })
     }
 
@@ -83,14 +85,16 @@ impl TensorType {
     pub fn name(self) -> String {
         match self {
             Self::Plain(dtype) => format!("{dtype:?}"),
+            Self::Packed(format) => format.name().to_owned(),
             Self::Blocks(blocks) => blocks.name().to_owned(),
         }
     }
 
-    /// Elements of a block, and its bytes.
-    fn block(self) -> (usize, usize) {
+    /// Elements of a block, and its bytes; an element that is not in blocks is one.
+    pub fn block(self) -> (usize, usize) {
         match self {
             Self::Plain(dtype) => (1, dtype.bitsize() / 8),
+            Self::Packed(format) => (format.weights(), format.bytes()),
             Self::Blocks(blocks) => (blocks.elements(), blocks.bytes()),
         }
     }

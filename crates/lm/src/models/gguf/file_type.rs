@@ -29,15 +29,15 @@ impl GgufFile<'_> {
     /// Quantisation of the model: the name of its mixture of types or, where the file states none, the type of most
     /// quantised elements. `None` if no tensor is quantised, whatever the file states.
     pub fn quantization(&self) -> Result<Option<String>, GgufError> {
-        let mut elements: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut elements: BTreeMap<String, usize> = BTreeMap::new();
         for tensor in &self.tensors {
-            if let TensorType::Blocks(blocks) = tensor.kind {
-                *elements.entry(blocks.name()).or_default() += tensor.shape.iter().product::<usize>();
+            if !matches!(tensor.kind, TensorType::Plain(_)) {
+                *elements.entry(tensor.kind.name()).or_default() += tensor.shape.iter().product::<usize>();
             }
         }
         let main = elements.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| name);
         let stated = self.metadata.count("general.file_type")?;
         let named = FILE_TYPES.iter().find(|(number, _)| Some(*number) == stated).map(|(_, name)| *name);
-        Ok(main.map(|main| named.unwrap_or(main).to_owned()))
+        Ok(main.map(|main| named.map_or(main, str::to_owned)))
     }
 }
