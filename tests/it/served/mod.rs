@@ -4,10 +4,14 @@ mod continuation;
 mod echoes;
 mod fake_echo;
 mod fake_server;
+mod fake_sglang;
 mod faults;
 mod fleet;
 mod golden_scores;
+mod kinds;
+mod lies;
 mod sglang;
+mod tgi;
 mod vllm;
 
 use crate::common::app::{App, GOLDEN};
