@@ -76,7 +76,7 @@ impl Catalogue {
             decays.for_each(|entry| entry.unavailable = reason());
         }
         if let (Some(model), Some(untunable)) = (scope.model, scope.untunable)
-            && !(untunable.takes_adapters() && !scope.adapters().is_empty())
+            && (!untunable.takes_adapters() || scope.adapters().is_empty())
         {
             let methods = self.methods.iter_mut().filter(|entry| entry.needs.contains(&Access::Adapter));
             methods.for_each(|entry| {
