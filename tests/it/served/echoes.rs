@@ -1,6 +1,6 @@
 //! Servers of OpenAI's kind behind a front.
 
-use super::fake_echo::{Beginning, EchoManners, Takes, llama_cpp_python, pieces};
+use super::fake_echo::{Beginning, EchoManners, Reading, Takes, llama_cpp_python, pieces};
 use super::fake_server::{FakeServer, NAME};
 use super::golden_scores::assert_scores_of_golden;
 use super::{FRONT, opening_fault, served, silent};
@@ -84,7 +84,7 @@ async fn a_text_that_the_server_reads_otherwise_fails_alone() {
     let server = server(GOLDEN, EchoManners { takes: Takes::Text, names_ids: false, ..EchoManners::default() }).await;
     let front = front_of(GOLDEN, &server, |_| ()).await;
     // The other text, and those by which the server is checked, are read as they are.
-    let reads: [(&str, fn(&str) -> String); 5] = [
+    let reads: [(&str, Reading); 5] = [
         ("A text of some words.", |text| text.replace("some", "so me")),
         (" A text of some words.", |text| text.replace(" A", "A")),
         ("A text of some words.\n", |text| text.replace("words.\n", "words.")),
@@ -104,8 +104,8 @@ async fn a_text_that_the_server_reads_otherwise_fails_alone() {
     }
 }
 
-/// Change made to a text before it is read, and a part of the reason why the server is refused.
-type Misread = (fn(&str) -> String, &'static str);
+/// Change made to a text, and a part of the reason why the server is refused.
+type Misread = (Reading, &'static str);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_read_texts_otherwise_are_refused_with_the_first_place() {

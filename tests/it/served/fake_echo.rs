@@ -22,6 +22,9 @@ pub enum Beginning {
     LeftOut,
 }
 
+/// Change made to a text before it is read.
+pub type Reading = fn(&str) -> String;
+
 /// How a server answers echoes.
 #[derive(Clone, Copy)]
 pub struct EchoManners {
@@ -36,7 +39,7 @@ pub struct EchoManners {
     /// True if it reports for each token the numbers of the next position, and no token that was generated.
     pub is_shifted: bool,
     /// Change made to the text of a prompt before it is read.
-    pub reads: fn(&str) -> String,
+    pub reads: Reading,
 }
 
 impl Default for EchoManners {

@@ -162,6 +162,23 @@ async fn a_server_that_hangs_does_not_hold_up_the_start() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_that_fill_the_context_are_taken() {
+    for_all_kinds(async |kind| {
+        let server = kind.start().await;
+        let front = kind.front(&[kind.relay(&server).url()], Duration::from_secs(20)).await;
+        let text = "The committee met again on a rainy Tuesday. ".repeat(40);
+        for overflow in ["truncate", "window"] {
+            let body = json!({ "inputs": [text], "methods": ["loss"], "overflow": overflow });
+            let result = front.score(&body).await["results"][0].clone();
+            // The first ids of a text need not be those of a text of their own.
+            let is_scored = kind.takes_texts || result["scores"]["loss"].is_number();
+            assert!(is_scored && silent(&front.engine) == [None], "{kind:?}: {overflow}: {result}");
+        }
+    })
+    .await;
+}
+
 /// An engine tells a text that its model fails on from one that it is too busy for.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow: `.ci/full` runs it"]

@@ -2,7 +2,7 @@
 
 use super::fake_server::{FakeServer, FakeState, NAME};
 use super::kinds::{FAKES, Kind, Server};
-use super::{Spoiled, assert_spoiled_answers_are_not_taken, opening_fault, silent, until};
+use super::{Spoiled, assert_spoiled_answers_are_not_taken, opening_fault, silent, until, until_said};
 use crate::common::app::{App, GOLDEN};
 use crate::common::client::send;
 use crate::common::relay::Act;
@@ -177,8 +177,7 @@ async fn a_server_that_is_started_again_as_another_is_not_used() {
             change(&mut server.state.lock().unwrap());
             relay.state().next.push_back(Act::Close);
             let asked = tokio::spawn(send(front.request(Method::POST, "/v1/score").json(&body)));
-            let is_said = || silent(&front.engine)[0].as_ref().is_some_and(|said| said.contains(reason));
-            until(&format!("{kind:?}: {reason}"), is_said).await;
+            until_said(&front, reason).await;
             {
                 let mut state = server.state.lock().unwrap();
                 (state.context, state.unknown) = before;
