@@ -14,7 +14,6 @@ use crate::jobs::{JobError, Submission};
 use crate::pool::adapted_id;
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
-use lm::models::ModelError;
 use lm::models::tuning::{LoraSettings, OptimizerSettings};
 use mia::json::Object;
 use serde::{Deserialize, Serialize};
@@ -162,8 +161,10 @@ impl JobBody for FinetuneBody {
         let optimizer = settings.map(|Object(optimizer)| optimizer).unwrap_or_default();
         let seed = check::shaped("/seed", self.seed, &mut faults).unwrap_or(DEFAULT_SEED);
         let timeout = request::timeout(self.timeout_seconds, &mut faults);
-        if let Some(model) = model.as_ref().filter(|model| !model.origin.gives_weights()) {
-            faults.push("/model", format!("model `{}`: {}", model.id, ModelError::NoWeights));
+        if let Some(model) = &model
+            && let Some(untunable) = state.scorer.untunable(model)
+        {
+            faults.push("/model", format!("no adapter can be tuned of model `{}`, {untunable}", model.id));
         }
         let model = model.map(|model| model.id.clone());
         if let Some(model) = model.as_ref().filter(|model| model.contains(':')) {

@@ -129,8 +129,8 @@ fn tells_reasons(state: &ApiState) -> bool {
 
 /// List the methods.
 ///
-/// Every method and every positional decay with its parameters, defaults and ranges. With `model`, those that need more than the
-/// model's server gives say so.
+/// Every method and every positional decay with its parameters, defaults and ranges. With `model`, those that it does not have say
+/// why.
 #[utoipa::path(
     get,
     path = "/v1/methods",

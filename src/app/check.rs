@@ -103,7 +103,7 @@ fn model_files(settings: &Settings, model: &ModelSettings) -> Result<String> {
     if let Some(repository) = origin.repository() {
         return Ok(format!("{repository} of the Hub"));
     }
-    if !origin.gives_weights() {
+    if origin.is_served() {
         return Ok(format!("served by {}", model.source.text));
     }
     let (hub, progress) = (hub(), DownloadProgress::default());

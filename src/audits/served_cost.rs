@@ -51,10 +51,18 @@ impl ServedForecast {
         forecast.map(|forecast| Self { estimated_cost: (!has_unpriced).then_some(cost), ..forecast })
     }
 
+    /// Returns the number if it can be a cost.
+    pub fn checked_cost(most: f64) -> Result<f64, String> {
+        match most.is_finite() && most >= 0.0 {
+            true => Ok(most),
+            false => Err(format!("{most} is no cost: it must be 0 or more")),
+        }
+    }
+
     /// Describes the fault of an audit that would cost more than `most`, or whose cost is not known.
     pub fn cost_fault(forecast: Option<&Self>, most: f64) -> Option<String> {
-        if !most.is_finite() || most < 0.0 {
-            return Some(format!("{most} is no cost: it must be 0 or more"));
+        if let Err(fault) = Self::checked_cost(most) {
+            return Some(fault);
         }
         let served = forecast?;
         match served.estimated_cost {

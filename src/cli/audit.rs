@@ -31,6 +31,7 @@ use mia::statistics::Bootstrap;
 use pages::TextStrip;
 use serde_json::Value;
 use std::io::{Write, stdout};
+use std::num::ParseFloatError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use time::OffsetDateTime;
@@ -44,7 +45,8 @@ pub struct AuditArgs {
     #[arg(long, value_name = "NAME", help_heading = "Texts")]
     label_column: Option<String>,
     /// False-positive rates at which to report the true-positive rate.
-    #[arg(long, value_name = "RATE", help_heading = "Statistics", value_delimiter = ',', default_values_t = AuditMetrics::default().fpr_targets)]
+    #[arg(long, value_name = "RATE", help_heading = "Statistics", value_delimiter = ',', allow_negative_numbers = true,
+        default_values_t = AuditMetrics::default().fpr_targets)]
     fpr: Vec<f64>,
     /// List the points of each ROC curve (JSON only).
     #[arg(long, help_heading = "Statistics")]
@@ -62,7 +64,7 @@ pub struct AuditArgs {
     #[arg(long, value_name = "NUMBER", help_heading = "Statistics")]
     selected_tokens: Option<usize>,
     /// Refuse an audit whose cost would be higher by the forecast, in the currency of `served.price_per_million_tokens`.
-    #[arg(long, value_name = "COST", help_heading = "Model")]
+    #[arg(long, value_name = "COST", help_heading = "Model", allow_negative_numbers = true, value_parser = cost)]
     max_cost: Option<f64>,
     #[command(flatten)]
     evidence: EvidenceArgs,
@@ -250,6 +252,11 @@ pub async fn run(args: AuditArgs, goal: AuditGoal<'_>, config: Option<&Path>) ->
         folder.complete(&json, rows, &texts, signed.as_ref())?;
     }
     Ok(())
+}
+
+/// Reads a maximum cost.
+fn cost(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|error: ParseFloatError| error.to_string()).and_then(ServedForecast::checked_cost)
 }
 
 /// The first texts, token by token.

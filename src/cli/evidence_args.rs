@@ -37,17 +37,17 @@ pub struct EvidenceArgs {
     #[arg(long, value_name = "WHAT", value_parser = variant::<StratifyBy>())]
     stratify: Option<StratifyBy>,
     /// The share of members among texts like these, which makes probabilities of scores (`--scores`).
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     prior: Option<f64>,
     /// A file of known non-members like the texts, 19 at least: every text gets a p-value against them. A folder or an archive of
     /// documents is as many known works.
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
     /// In place of such a file, this share of the file's own non-members.
-    #[arg(long, value_name = "SHARE", conflicts_with = "calibration")]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, conflicts_with = "calibration")]
     calibration_share: Option<f64>,
     /// The false discovery rate of the list that the calibration makes; by default 0.1.
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     fdr: Option<f64>,
     /// Procedure that makes the list; by default bh.
     #[arg(long, value_name = "NAME", value_parser = variant::<Procedure>())]

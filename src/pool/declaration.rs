@@ -158,9 +158,13 @@ impl Origin {
         }
     }
 
-    /// Returns true if the weights are here once it is loaded.
-    pub fn gives_weights(&self) -> bool {
-        !self.is_served()
+    /// Returns true if the model is one file in GGUF.
+    pub fn is_gguf(&self) -> bool {
+        match self {
+            Self::Files(files) => matches!(files, ModelFiles::Gguf(_)),
+            Self::Configured { source, .. } => source.is_gguf() && !source.path.is_dir(),
+            Self::Served(_) => false,
+        }
     }
 
     pub fn repository(&self) -> Option<RepoId> {

@@ -5,9 +5,10 @@ use super::substitution::Substitutions;
 use super::token_counts::Counts;
 use super::workers::Workers;
 use crate::access::Principal;
+use crate::config::LayersChoice;
 use crate::engine::{Class, Engine, PendingRequest, Refusal, Request};
 use crate::pool::{Declaration, Model, Origin, Pool};
-use mia::methods::Scope;
+use mia::methods::{Scope, Untunable};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Semaphore;
@@ -129,14 +130,28 @@ impl Scorer {
         Scope {
             models: models.iter().map(|id| &**id).collect(),
             model: model.map(|model| model.id.as_str()),
+            untunable: model.and_then(|model| self.untunable(model)),
             reference: model.and_then(|model| model.reference.as_deref()),
             base: model.and_then(|model| model.base.as_deref()),
             without_logits: self.without(models, Origin::gives_logits),
             without_first_choice: self.without(models, Origin::gives_first_choice),
-            without_weights: self.without(models, Origin::gives_weights),
             token_counts: self.token_counts.iter().map(|counts| counts.id.as_str()).collect(),
             audit,
             neighbors,
+        }
+    }
+
+    /// Why no adapter of a model can be tuned, as far as that is known: where its files are not open, they may be found too large
+    /// for their layers to be in memory.
+    pub fn untunable(&self, model: &Declaration) -> Option<Untunable> {
+        let opened = || self.pool().status_of(&model.id)?.model;
+        match &model.origin {
+            origin if origin.is_served() => Some(Untunable::Served),
+            origin if origin.is_gguf() => Some(Untunable::Gguf),
+            _ if model.layers == LayersChoice::Stream || opened().is_some_and(|model| model.is_streamed()) => {
+                Some(Untunable::Streamed)
+            }
+            _ => None,
         }
     }
 

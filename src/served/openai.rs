@@ -41,6 +41,8 @@ impl PromptServer for OpenAi {
             }
             None => (String::new(), None),
         };
+        // One token may be generated, and counts.
+        let length = length.map(|length| length.saturating_sub(1));
         let context = self.0.context.into_iter().chain(length).min();
         let told = context.map_or("unstated".to_owned(), |context| context.to_string());
         let text = format!("openai {version} {} {root} {told}", self.0.server.name);

@@ -58,7 +58,8 @@ pub struct SentPrompt<'a> {
 
 /// Error for a server that gives no log-probabilities of prompts, with advice.
 pub const WITHOUT_PROMPT: &str = "it answers without log-probabilities of the prompt, as the server of llama.cpp, Ollama and TGI do on this \
-     route; serve the model with vLLM, SGLang (`kind = \"sglang\"`) or llama-cpp-python (`--logits_all true`), or run it here";
+     route (TGI also with `--enable-prefill-logprobs`); serve the model with vLLM, SGLang (`kind = \"sglang\"`) or llama-cpp-python \
+     (`--logits_all true`), or run it here";
 /// The same for the most probable tokens.
 const WITHOUT_BEST: &str = "it reports no most probable tokens (`top_logprobs`); set `served.top_logprobs = false` to do without methods that need them";
 

@@ -1,7 +1,9 @@
 //! Servers that report log-probabilities of prompts and do not say what weights they run: how much their numbers depend on what else
 //! runs is measured when the model is opened, and what they run is checked by the numbers of some ids.
 
-use super::description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested, differences};
+use super::description::{
+    BackendInfo, ServedDescription, ServedRounding, WeightsAttested, check_identity, differences,
+};
 use super::dialect::EchoDialect;
 use super::model::{Backend, OpenedModel};
 use super::server::{ModelServer, Patience, unreached};
@@ -132,6 +134,8 @@ impl<S: PromptServer> Backend for Probed<S> {
             Some(dialect) => format!("{text} {dialect}"),
             None => text,
         };
+        // Another model may take no probe of this one.
+        check_identity(&description.identity, &identity)?;
         // It waits behind the batches that the server has.
         let probe = self.probe(context, &opened.tokenizer, description.dialect, 1, Patience::Batch)?;
         description.check(&identity, &probe.concat())

@@ -47,18 +47,28 @@ pub enum Patience {
     Until(Instant),
 }
 
-/// Content of an answer that is no success: `application/problem+json`, or an object as OpenAI's servers write it.
+/// Content of an answer that is no success: `application/problem+json`, or an object as OpenAI's servers or TGI write it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Said {
     detail: Option<String>,
-    error: SaidError,
+    error: Option<SaidError>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct SaidError {
-    message: Option<String>,
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SaidError {
+    Object { message: String },
+    Text(String),
+}
+
+impl Said {
+    fn text(self) -> Option<String> {
+        let error = self.error.map(|error| match error {
+            SaidError::Object { message: text } | SaidError::Text(text) => text,
+        });
+        self.detail.or(error)
+    }
 }
 
 impl ModelServer {
@@ -151,8 +161,7 @@ impl ModelServer {
     /// Returns what the server says of a failure, as the end of a sentence and without the key; empty if it says nothing.
     fn quoted(&self, said: &[u8]) -> String {
         let said: Said = serde_json::from_slice(said).unwrap_or_default();
-        let said = said.detail.or(said.error.message);
-        said.map_or(String::new(), |said| format!(": {}", excerpt(&self.without_key(&said))))
+        said.text().map_or(String::new(), |said| format!(": {}", excerpt(&self.without_key(&said))))
     }
 
     fn without_key(&self, said: &str) -> String {
@@ -266,6 +275,7 @@ mod tests {
         let server = ModelServer::new("m", "http://a", Some("sk-1"), &ServedSettings::default());
         assert_eq!(server.quoted(br#"{ "detail": "no such key: sk-1" }"#), ": no such key: [key]");
         assert_eq!(server.quoted(br#"{ "error": { "message": "sk-1" } }"#), ": [key]");
+        assert_eq!(server.quoted(br#"{ "error": "sk-1", "error_type": "validation" }"#), ": [key]");
         assert_eq!(server.quoted(b"<html>sk-1</html>"), "");
         let said = server.unreadable("invalid type: string \"Bearer sk-1\"").to_string();
         assert!(said.contains("Bearer [key]") && !said.contains("sk-1"), "{said}");

@@ -1,5 +1,5 @@
 //! SGLang: `POST /generate` with token ids and `return_logprob`, which answers with the log-probabilities of the prompt's ids and of the
-//! most probable ones, with their ids.
+//! most probable ones, with their ids (<https://docs.sglang.io/basic_usage/native_api.html>).
 
 use super::description::check_version;
 use super::probed::{PromptQuestion, PromptServer, ServerIdentity};
@@ -8,6 +8,7 @@ use super::server::{MAX_SAID, MEDIA, ModelServer, unavailable, unreached};
 use crate::config::ServedKind;
 use lm::models::files::digest;
 use lm::models::{BatchStats, ModelError};
+use lm::tokenizer::Tokenizer;
 use mia::TokenStats;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -68,14 +69,20 @@ struct ModelAnswer {
 #[derive(Deserialize)]
 struct ServerAnswer {
     version: Option<String>,
+    /// Among the settings of the server; earlier versions have it here alone.
+    served_model_name: Option<String>,
     max_req_input_len: Option<usize>,
 }
 
 impl SglangServer {
     /// The answer of the first of these routes that the server has: a version may have both names.
     fn get_first(&self, paths: [&str; 2]) -> Result<Vec<u8>, ModelError> {
-        let said = self.server.get_if_there(paths[0], MAX_SAID)?;
-        said.map_or_else(|| self.server.get(paths[1], MAX_SAID), Ok)
+        for path in paths {
+            if let Some(said) = self.server.get_if_there(path, MAX_SAID)? {
+                return Ok(said);
+            }
+        }
+        Err(unreached(format!("it is no SGLang: it has neither `{}` nor `{}`", paths[0], paths[1])))
     }
 
     fn generate(&self, question: PromptQuestion, max_new_tokens: usize) -> Result<BatchStats, ModelError> {
@@ -92,7 +99,7 @@ impl SglangServer {
         let most = tokens * (question.best + 1) * BYTES_PER_ENTRY + prompts.len() * BYTES_PER_SEQUENCE + REST;
         let answer = self.server.post("/generate", &request, MEDIA, most as u64, question.patience)?;
         let answers: Vec<GenerateAnswer> = self.server.parsed(&answer)?;
-        stats(&answers, prompts).map_err(|reason| unavailable(format!("its answer is wrong: {reason}")))
+        stats(&answers, question).map_err(|reason| unavailable(format!("its answer is wrong: {reason}")))
     }
 }
 
@@ -108,8 +115,9 @@ impl PromptServer for SglangServer {
         let server: ServerAnswer = self.server.parsed(&self.get_first(["/server_info", "/get_server_info"])?)?;
         let version = check_version(server.version.unwrap_or_else(|| "unstated".to_owned()))?;
         let name = &self.server.name;
-        if model.model_path != *name && model.served_model_name.as_ref() != Some(name) {
-            let served = model.served_model_name.unwrap_or(model.model_path);
+        let served = model.served_model_name.or(server.served_model_name);
+        if model.model_path != *name && served.as_ref() != Some(name) {
+            let served = served.unwrap_or(model.model_path);
             return Err(unreached(format!("it does not serve `{name}`; it serves {served}")));
         }
         let context = self.context.into_iter().chain(server.max_req_input_len).min();
@@ -129,19 +137,20 @@ impl PromptServer for SglangServer {
 }
 
 /// The statistics of the prompts; the answers are in their order.
-fn stats(answers: &[GenerateAnswer], prompts: &[Vec<u32>]) -> Result<BatchStats, String> {
+fn stats(answers: &[GenerateAnswer], question: PromptQuestion) -> Result<BatchStats, String> {
+    let PromptQuestion { prompts, tokenizer, .. } = question;
     if answers.len() != prompts.len() {
         return Err(format!("{} answers for {} prompts", answers.len(), prompts.len()));
     }
     let indexed = answers.iter().zip(prompts).enumerate();
     indexed
         .map(|(index, (answer, ids))| {
-            of_answer(&answer.meta_info, ids).map_err(|reason| format!("answer {index}: {reason}"))
+            of_answer(&answer.meta_info, ids, tokenizer).map_err(|reason| format!("answer {index}: {reason}"))
         })
         .collect()
 }
 
-fn of_answer(answer: &MetaInfo, ids: &[u32]) -> Result<Vec<TokenStats>, String> {
+fn of_answer(answer: &MetaInfo, ids: &[u32], tokenizer: &Tokenizer) -> Result<Vec<TokenStats>, String> {
     if let Some(tokens) = answer.prompt_tokens.filter(|tokens| *tokens != ids.len()) {
         return Err(format!("it read {tokens} tokens, and {} were sent", ids.len()));
     }
@@ -152,7 +161,8 @@ fn of_answer(answer: &MetaInfo, ids: &[u32]) -> Result<Vec<TokenStats>, String> 
     }
     let entries: Vec<(&TokenEntry, Option<&Vec<TokenEntry>>)> =
         came.iter().zip(best.iter().map(Option::as_ref)).collect();
-    if let Some((place, _)) = came.iter().zip(ids).enumerate().find(|(_, (entry, id))| entry.1 != **id) {
+    let is_other = |entry: &TokenEntry, id: u32| entry.1 != id && !(entry.1 == 0 && is_last_id(tokenizer, id));
+    if let Some((place, _)) = came.iter().zip(ids).enumerate().find(|(_, (entry, id))| is_other(entry, **id)) {
         return Err(format!("position {place}: it is not about the token {}", ids[place]));
     }
     by_position(
@@ -167,4 +177,10 @@ fn of_answer(answer: &MetaInfo, ids: &[u32]) -> Result<Vec<TokenStats>, String> 
             Reported { lp: entry.0, best: Some(&numbers), is_listed }.stats()
         },
     )
+}
+
+/// Returns true for the last id of a vocabulary, which SGLang reports as 0 (`_process_input_token_logprobs` of
+/// <https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/managers/scheduler_output_processor_mixin.py>).
+fn is_last_id(tokenizer: &Tokenizer, id: u32) -> bool {
+    id as usize + 1 == tokenizer.id_bound()
 }

@@ -78,7 +78,9 @@ impl PromptServer for VllmServer {
     }
 
     fn identify(&self) -> Result<ServerIdentity, ModelError> {
-        let version: ServerVersion = self.server.parsed(&self.server.get("/version", MAX_SAID)?)?;
+        let said = self.server.get_if_there("/version", MAX_SAID)?;
+        let said = said.ok_or_else(|| unreached("it is no vLLM: it has no `/version`"))?;
+        let version: ServerVersion = self.server.parsed(&said)?;
         let version = check_version(version.version)?;
         let cards: ModelCards = self.server.parsed(&self.server.get("/v1/models", MAX_SAID)?)?;
         let card = cards.find(&self.server.name)?;

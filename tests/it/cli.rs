@@ -87,6 +87,12 @@ fn faults_of_the_arguments_name_what_is_wrong() {
         ),
         (&["score", "-", "--config", "no-such.toml"], "no-such.toml"),
         (&["audit", "-", "--fpr", "1.5"], "--fpr"),
+        (&["audit", "-", "--fpr", "-0.01"], "--fpr"),
+        (&["audit", "-", "--prior", "-0.5"], "--prior"),
+        (&["audit", "-", "--calibration-share", "-0.5"], "--calibration-share"),
+        (&["audit", "-", "--max-cost", "-1"], "'--max-cost <COST>': -1 is no cost: it must be 0 or more"),
+        (&["audit", "-", "--max-cost", "nan"], "NaN is no cost"),
+        (&["audit", "-", "--max-cost", "much"], "'--max-cost <COST>': invalid float literal"),
     ] {
         let said = stderr(&run(arguments, input));
         assert!(said.contains(named), "{arguments:?}: {said}");

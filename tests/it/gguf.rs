@@ -73,6 +73,27 @@ async fn a_file_is_scored_and_named_by_what_it_is_quantised_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_takes_no_adapters() {
+    let app = App::start_as_it_is(&settings(vec![on_disk("mixed", "mixed.gguf")])).await;
+    let methods = app.get("/v1/methods?model=mixed").await.ok();
+    let unavailable: Vec<(&Value, &Value)> = methods["methods"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|entry| Some((&entry["name"], entry.get("unavailable")?)))
+        .collect();
+    assert_eq!(unavailable.len(), 1, "{unavailable:?}");
+    assert!(unavailable[0].0 == "fsd" && unavailable[0].1.as_str().unwrap().contains("is in GGUF"), "{unavailable:?}");
+    let texts: Vec<Value> = (0..8).map(|number| json!({ "text": format!("Text {number} to tune on.") })).collect();
+    let refused = app.post("/v1/finetunes", &json!({ "name": "tuned", "samples": texts })).await;
+    assert_eq!(refused.pointers(), ["/model"]);
+    assert!(refused.text().contains("is in GGUF"), "{}", refused.text());
+    let split = json!([{ "name": "fsd", "split": 0.3 }]);
+    let refused = app.post("/v1/audits", &json!({ "samples": texts, "methods": split })).await;
+    assert!(refused.text().contains("tunes model `mixed`, which is in GGUF"), "{}", refused.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_of_the_hub_is_fetched_alone() {
     let file = std::fs::read(fixture("qwen2.gguf")).unwrap();
     let server = HubServer::with(&[("qwen2.gguf", &file), ("other.gguf", b"GGUF"), ("README.md", b"#")]);

@@ -1,12 +1,15 @@
 //! Shares: where one client takes all that it can, another one is still served.
 
+use crate::common::app::{App, TINY};
 use crate::common::client::{Answer, Client, send};
-use crate::common::keys::{Keys, SCORING, clients};
+use crate::common::keys::{Keys, SCORING};
+use crate::common::tampered::{Latch, MARK, tampered};
 use futures::future::{join_all, select_all};
 use pdr_audit::access::ClientLimits;
 use pdr_audit::config::ByteSize;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -15,10 +18,18 @@ use tokio::task::JoinHandle;
 /// Audits that a process runs at once.
 const MOST_RUNNING: usize = 4;
 
-/// A job that is not over when a test is.
+/// The service with two clients, whose long jobs do not end before the latch is open.
+async fn clients_before(latch: &Arc<Latch>) -> (Keys, App, [Client; 2]) {
+    let mut keys = Keys::new();
+    let secrets = ["alice", "bob"].map(|name| keys.add(name, SCORING, ClientLimits::default()));
+    let app = tampered(|settings| keys.ask_for_them(settings), vec![(TINY, latch.before_marked())]).await;
+    let clients = secrets.map(|secret| app.with_key(&secret));
+    (keys, app, clients)
+}
+
+/// A job that stands before the latch.
 async fn long_job(client: &Client) -> String {
-    let sample = |number: usize| json!({ "text": format!("{number} is the number of this sample, {number} again") });
-    let samples: Vec<Value> = (0..20_000).map(sample).collect();
+    let samples = [json!({ "text": format!("A text {MARK}") })];
     let audit = client.post("/v1/audits", &json!({ "samples": samples, "methods": ["loss"] })).await.json();
     audit["id"].as_str().expect("an id").to_owned()
 }
@@ -66,7 +77,8 @@ async fn uploads_of_one_client_leave_room_for_another() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn event_streams_of_one_client_leave_room_for_another() {
-    let (_keys, _app, [alice, bob]) = clients(["alice", "bob"]).await;
+    let latch = Latch::new();
+    let (_keys, _app, [alice, bob]) = clients_before(&latch).await;
     let (hers, his) = (long_job(&alice).await, long_job(&bob).await);
     let open = |client: &Client, id: &str| client.request(Method::GET, &format!("/v1/audits/{id}/events")).send();
     let streams = join_all((0..256).map(|_| open(&alice, &hers))).await;
@@ -74,11 +86,13 @@ async fn event_streams_of_one_client_leave_room_for_another() {
     let refused = send(alice.request(Method::GET, &format!("/v1/audits/{hers}/events"))).await;
     assert!(refused.problem(429)["detail"].as_str().unwrap().contains("256 event streams"), "{}", refused.text());
     assert_eq!(open(&bob, &his).await.unwrap().status(), 200);
+    latch.open();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waits_of_one_client_leave_room_for_another() {
-    let (_keys, _app, [alice, bob]) = clients(["alice", "bob"]).await;
+    let latch = Latch::new();
+    let (_keys, _app, [alice, bob]) = clients_before(&latch).await;
     // They take her places, so that a further job of hers waits.
     for _ in 0..MOST_RUNNING {
         long_job(&alice).await;
@@ -100,4 +114,5 @@ async fn waits_of_one_client_leave_room_for_another() {
     assert!([200, 202].contains(&send(waiting).await.status));
     assert!(!held.iter().any(JoinHandle::is_finished));
     held.iter().for_each(JoinHandle::abort);
+    latch.open();
 }

@@ -10,7 +10,7 @@ use lm::models::files::ModelFiles;
 use lm::models::footprint::Workload;
 use lm::models::layers::LayerPlacement;
 use lm::models::ops::Form;
-use pdr_audit::config::{ByteSize, LayersChoice, ModelSettings, ModelSource, Settings};
+use pdr_audit::config::{AdapterSettings, ByteSize, LayersChoice, ModelSettings, ModelSource, Settings};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -65,6 +65,33 @@ async fn scores_are_those_of_the_resident_model_in_every_digit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_streamed_model_is_not_tuned_and_takes_adapters() {
+    let lora = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lora/gptneox-parallel");
+    let adapters = vec![AdapterSettings { name: "tuned".into(), source: lora }];
+    let parallel = |id, layers| placed(id, directory("gptneox-parallel"), layers);
+    let models = vec![
+        parallel("bare", LayersChoice::Stream),
+        ModelSettings { adapters, ..parallel("adapted", LayersChoice::Stream) },
+        parallel("resident", LayersChoice::Auto),
+    ];
+    let app = started(&uncached(models)).await;
+    let texts: Vec<Value> = (0..8).map(|number| json!({ "text": format!("Text {number} to tune on.") })).collect();
+    for (id, has_fsd, is_tuned) in [("bare", false, false), ("adapted", true, false), ("resident", true, true)] {
+        let methods = app.get(&format!("/v1/methods?model={id}")).await.ok();
+        let fsd = methods["methods"].as_array().unwrap().iter().find(|entry| entry["name"] == "fsd").unwrap();
+        let reason = fsd.get("unavailable").map(|reason| reason.as_str().unwrap().contains("layers are streamed"));
+        assert_eq!(reason, (!has_fsd).then_some(true), "{id}: {fsd}");
+        let body = json!({ "model": id, "name": "new", "samples": texts, "optimizer": { "batch_size": 8 } });
+        let answer = app.post("/v1/finetunes", &body).await;
+        assert_eq!(answer.status == 422, !is_tuned, "{id}: {}", answer.text());
+        assert_eq!(answer.text().contains("layers are streamed"), !is_tuned, "{id}: {}", answer.text());
+    }
+    let fsd =
+        json!({ "model": "adapted", "inputs": "The cat sat.", "methods": [{ "name": "fsd", "adapter": "tuned" }] });
+    assert!(app.score(&fsd).await["results"][0]["scores"].as_object().unwrap().values().all(Value::is_number));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_does_not_fit_is_streamed_by_itself() {
     let place = tempfile::tempdir().unwrap();
     Gpt2 { vocab: 432, hidden: 128, layers: 64, heads: 2, positions: 64 }.write(place.path());
@@ -84,6 +111,8 @@ async fn a_model_that_does_not_fit_is_streamed_by_itself() {
         let entry = entry(&app, "m").await;
         assert_eq!((&entry["layers"], &entry["state"]), (&json!(layers), &json!("ready")), "{entry}");
         assert!(entry["weight_bytes"].as_u64().unwrap() <= memory);
+        let methods = app.get("/v1/methods?model=m").await.ok();
+        assert_eq!(methods.to_string().contains("layers are streamed"), layers == "stream");
         // With room for one token, so is one text at a time.
         app.score(&json!({ "model": "m", "inputs": "abc", "methods": ["loss"] })).await;
     }

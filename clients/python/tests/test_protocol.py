@@ -2,8 +2,10 @@
 
 import asyncio
 import itertools
+import json
 import time
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import httpx
 import numpy
@@ -15,7 +17,7 @@ from pdr_audit import AsyncClient, AuditEvent, AuditScores, Client
 from pdr_audit import _event_stream as event_stream
 from pdr_audit import _protocol as protocol
 from pdr_audit._upload import Upload
-from pdr_audit.types import ComparedTexts, Evidence, SampleScores, TextError
+from pdr_audit.types import ComparedTexts, Evidence, Sample, SampleScores, TextError
 
 AUDIT = {"id": "a", "status": "running", "progress": {"done": 1, "total": 2}}
 PROBLEM = {"title": "t", "status": 503, "detail": "the queue is full", "request_id": "r"}
@@ -156,6 +158,28 @@ def test_what_does_nothing_twice_is_sent_again(monkeypatch: pytest.MonkeyPatch) 
         assert bodies == [b"{}"]
 
 
+def test_a_maximum_cost_is_sent_and_the_forecast_is_read() -> None:
+    served = {"requests": 8, "estimated_tokens": 800, "estimated_cost": 0.002}
+    bodies: list[Any] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        bodies.append(json.loads(request.content))
+        progress = {"done": 0, "total": 1, "forecast": {"works": 1, "texts": 1, "estimated_tokens": 1, "served": served}}
+        return httpx.Response(200, json=AUDIT | PLAN | {"progress": progress, "served": served})
+
+    async def asked() -> tuple[pdr_audit.Audit, pdr_audit.Plan]:
+        async with AsyncClient(transport=httpx.MockTransport(handle)) as service:
+            return await service.audit(samples, max_cost=0.5), await service.plan(samples, max_cost=0.5)
+
+    samples: list[Sample] = [{"text": "a"}]
+    client = Client(transport=httpx.MockTransport(handle))
+    answers = [(client.audit(samples, max_cost=0), client.plan(samples, max_cost=0)), asyncio.run(asked())]
+    assert [body["max_cost"] for body in bodies] == [0, 0, 0.5, 0.5]
+    for audit, plan in answers:
+        assert audit.progress["forecast"]["served"] == plan.served == served
+    assert pdr_audit.Plan(PLAN | {"id": "sha256:0"}).served is None
+
+
 def test_small_pieces_are_sent_together() -> None:
     count = 10_000
     chunks = list(Upload({"text": str(index)} for index in range(count)).chunks())
@@ -265,13 +289,13 @@ def test_cells_of_a_frame_are_plain() -> None:
         }
     )
     assert frame["id"].dtype == float
-    body = protocol.audit(frame, *[None] * 10).body
+    body = protocol.audit(frame, *[None] * 11).body
     assert body == {
         "samples": [{"id": 3, "text": "a", "label": 1, "neighbors": ["c", "d"]}, {"text": "b", "group": "g"}]
     }
     assert type(body["samples"][0]["id"]) is int
     frame = pandas.DataFrame({"text": ["a", "b"], "label": pandas.array([True, None], dtype="boolean")})
-    assert protocol.audit(frame, *[None] * 10).body == {
+    assert protocol.audit(frame, *[None] * 11).body == {
         "samples": [{"text": "a", "label": True}, {"text": "b"}]
     }
 
@@ -290,7 +314,7 @@ def test_a_method_without_scores_has_a_column() -> None:
 
 def test_no_control_is_told_from_none_named() -> None:
     def submitted(evidence: Evidence | None) -> object:
-        return protocol.audit([{"text": "a"}], None, None, None, None, evidence, *[None] * 5).body
+        return protocol.audit([{"text": "a"}], None, None, None, None, evidence, *[None] * 6).body
 
     def tested(texts: ComparedTexts) -> object:
         return protocol.test(texts, *[None] * 9).body

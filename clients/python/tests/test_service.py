@@ -261,6 +261,15 @@ def test_an_audit_keeps_to_its_plan(client: Client, samples: list[Sample], url: 
         client.plan([{"text": "a", "label": 7}], methods=["loss"])
 
 
+def test_a_maximum_cost_is_checked(client: Client, samples: list[Sample]) -> None:
+    # What runs in the service costs nothing.
+    plan = client.plan(samples, methods=["loss"], max_cost=0)
+    assert plan.served is None
+    assert client.wait(client.audit(samples, methods=["loss"], plan=plan, max_cost=0)).status == "succeeded"
+    with pytest.raises(pdr_audit.InvalidRequest, match="it must be 0 or more"):
+        client.audit(samples, methods=["loss"], max_cost=-1)
+
+
 @pytest.fixture
 def canaries(program: Callable[..., str], tmp_path: Path) -> pdr_audit.Canaries:
     program("canary", "make", "--count", "6", "--twins", "3", "--out", tmp_path / "canaries")

@@ -68,12 +68,16 @@ impl Keys {
 
     /// The same with other settings as well.
     pub async fn app_with(&self, change: impl FnOnce(&mut Settings)) -> App {
-        let (keys, record) = (self.path(), self.record());
         App::with(|settings| {
-            settings.auth.keys = Some(keys);
-            settings.auth.record = Some(record);
+            self.ask_for_them(settings);
             change(settings);
         })
         .await
+    }
+
+    /// Has the service read the file, and record requests.
+    pub fn ask_for_them(&self, settings: &mut Settings) {
+        settings.auth.keys = Some(self.path());
+        settings.auth.record = Some(self.record());
     }
 }

@@ -17,6 +17,10 @@ pub enum Act {
     Cut(usize),
     /// The answer comes after so long.
     Delay(Duration),
+    /// This many bytes of the answer come at once, and the rest after so long.
+    Stall(usize, Duration),
+    /// This is written in place of an answer.
+    Write(String),
     /// This is the answer: a status with headers, each ended by a line break, and a body.
     Say(&'static str, String),
 }
@@ -33,6 +37,8 @@ pub struct RelayState {
     pub heads: Vec<String>,
     /// Number of requests with sequences.
     pub forwards: usize,
+    /// A part of all sequences by which the model is checked; requests that have it are none for statistics.
+    pub probe: Option<String>,
 }
 
 /// The relay; its thread ends with the process.
@@ -44,7 +50,8 @@ pub struct Relay {
 impl Relay {
     pub fn to(target: SocketAddr) -> Self {
         let (next, heads) = (VecDeque::new(), Vec::new());
-        let state = Arc::new(Mutex::new(RelayState { target, next, always: Act::Pass, heads, forwards: 0 }));
+        let state =
+            Arc::new(Mutex::new(RelayState { target, next, always: Act::Pass, heads, forwards: 0, probe: None }));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let relay = Self { port: listener.local_addr().unwrap().port(), state };
         let state = Arc::clone(&relay.state);
@@ -89,10 +96,13 @@ fn relayed(stream: &TcpStream, state: &Mutex<RelayState>) -> std::io::Result<()>
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    // A question about the model alone has no ids in it.
-    let is_forward = body.windows(2).any(|pair| pair[0] == b'[' && pair[1].is_ascii_digit());
+    let text = String::from_utf8_lossy(&body);
+    // A question about the model alone has neither ids nor a text in it.
+    let has_prompt =
+        body.windows(2).any(|pair| pair[0] == b'[' && pair[1].is_ascii_digit()) || text.contains("\"prompt\":\"");
     let (act, target) = {
         let mut state = state.lock().unwrap();
+        let is_forward = has_prompt && !state.probe.as_ref().is_some_and(|probe| text.contains(probe));
         state.heads.push(head.clone());
         state.forwards += usize::from(is_forward);
         let next = if is_forward { state.next.pop_front() } else { None };
@@ -103,14 +113,20 @@ fn relayed(stream: &TcpStream, state: &Mutex<RelayState>) -> std::io::Result<()>
         Act::Say(head, body) => {
             format!("HTTP/1.1 {head}connection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
         }
-        Act::Pass | Act::Cut(_) | Act::Delay(_) => handed_on(&head, &body, target)?,
+        Act::Write(answer) => answer.clone().into_bytes(),
+        Act::Pass | Act::Cut(_) | Act::Delay(_) | Act::Stall(..) => handed_on(&head, &body, target)?,
     };
+    let mut stream = stream;
     match act {
         Act::Cut(bytes) => answer.truncate(bytes),
         Act::Delay(delay) => std::thread::sleep(delay),
-        Act::Pass | Act::Close | Act::Say(..) => {}
+        Act::Stall(bytes, delay) => {
+            let rest = answer.split_off(bytes.min(answer.len()));
+            stream.write_all(&std::mem::replace(&mut answer, rest))?;
+            std::thread::sleep(delay);
+        }
+        Act::Pass | Act::Close | Act::Say(..) | Act::Write(_) => {}
     }
-    let mut stream = stream;
     stream.write_all(&answer)
 }
 

@@ -1,6 +1,6 @@
 //! Answers of servers of OpenAI's kind: echoes of prompts with log-probabilities.
 
-use super::fake_server::{FakeState, NAME, refused};
+use super::fake_server::{FakeState, refused};
 use axum::Json;
 use axum::http::StatusCode;
 use lm::tokenizer::Tokenizer;
@@ -22,6 +22,9 @@ pub enum Beginning {
     LeftOut,
 }
 
+/// Change made to a text before it is read.
+pub type Reading = fn(&str) -> String;
+
 /// How a server answers echoes.
 #[derive(Clone, Copy)]
 pub struct EchoManners {
@@ -35,10 +38,8 @@ pub struct EchoManners {
     pub beginning: Beginning,
     /// True if it reports for each token the numbers of the next position, and no token that was generated.
     pub is_shifted: bool,
-    /// True if its logarithms are decimal.
-    pub is_decimal: bool,
     /// Change made to the text of a prompt before it is read.
-    pub reads: fn(&str) -> String,
+    pub reads: Reading,
 }
 
 impl Default for EchoManners {
@@ -51,7 +52,6 @@ impl Default for EchoManners {
             best: 20,
             beginning: Beginning::Absent,
             is_shifted: false,
-            is_decimal: false,
             reads: str::to_owned,
         }
     }
@@ -119,7 +119,7 @@ pub fn echo(state: &mut FakeState, request: Value) -> (StatusCode, Json<Value>) 
     let tokens: usize = prompts.iter().map(|prompt| prompt.ids.len()).sum();
     let usage = json!({ "prompt_tokens": tokens, "completion_tokens": generated, "total_tokens": tokens + generated });
     let mut answer =
-        json!({ "id": "cmpl-1", "object": "text_completion", "model": NAME, "choices": choices, "usage": usage });
+        json!({ "id": "cmpl-1", "object": "text_completion", "model": state.name, "choices": choices, "usage": usage });
     state.asked.push(request);
     (state.spoil)(&mut answer);
     (StatusCode::OK, Json(answer))
@@ -135,14 +135,13 @@ fn choice(state: &FakeState, index: usize, prompt: &ReadPrompt, request: &Value)
         true => format!("token_id:{id}"),
         false => state.tokenizer.piece(id),
     };
-    let unit = if manners.is_decimal { std::f64::consts::LN_10 } else { 1.0 };
     let entry = |id: u32, lp: f64, first: u32, top: f64| -> Entry {
         let mut best = Map::new();
-        best.insert(name(id), json!(lp / unit));
+        best.insert(name(id), json!(lp));
         if lp != top {
-            best.insert(name(first), json!(top / unit));
+            best.insert(name(first), json!(top));
         }
-        (name(id), json!(lp / unit), if manners.best > 0 { Value::Object(best) } else { Value::Null })
+        (name(id), json!(lp), if manners.best > 0 { Value::Object(best) } else { Value::Null })
     };
     let [lp, top, ..] = state.columns(ids);
     let first_choice = |at: usize| if state.varied { state.first_choice(&ids[..at]).0 } else { ids[at] + 1 };

@@ -1,6 +1,7 @@
 //! A server that answers as vLLM, SGLang and servers of OpenAI's kind do, with the numbers of a golden.
 
 use super::fake_echo::{EchoManners, echo};
+use super::fake_sglang;
 use crate::common::goldens::{directory, expected, numbers};
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -13,7 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-/// The name of the model.
+/// The name of the model, unless a test gives it another.
 pub const NAME: &str = "golden";
 
 /// The statistics of a sequence, by the ids: log-probability, that of the first choice, mean and variance.
@@ -22,16 +23,24 @@ type Known = HashMap<Vec<u32>, [Vec<f64>; 4]>;
 /// Behaviour of the server; it may be changed between requests.
 pub struct FakeState {
     known: Known,
+    /// The name of the model.
+    pub name: String,
     /// The tokenizer of the golden.
     pub tokenizer: Tokenizer,
     /// Maximum number of ids in a sequence.
     pub context: usize,
+    /// One more than the largest id.
+    pub vocab_size: u32,
     /// The log-probability of ids that the golden does not have.
     pub unknown: f64,
     /// True if those are numbers that differ by what comes before, in place of `unknown`.
     pub varied: bool,
+    /// True if its logarithms are decimal.
+    pub is_decimal: bool,
     /// True if it has the plugin.
     pub plugin: bool,
+    /// True if it has the routes of earlier versions of SGLang alone.
+    pub is_early: bool,
     /// How it answers as a server of OpenAI's kind.
     pub echo: EchoManners,
     /// Change made to each answer.
@@ -54,6 +63,8 @@ impl FakeServer {
     pub async fn of(golden: &str) -> Self {
         let tokenizer = std::fs::read(directory(golden).join("tokenizer.json")).unwrap();
         let tokenizer = Tokenizer::from_json(&tokenizer).unwrap();
+        let config: Value =
+            serde_json::from_slice(&std::fs::read(directory(golden).join("config.json")).unwrap()).unwrap();
         let golden = expected(golden);
         let ids = |text: &Value| numbers(&text["ids"]).into_iter().map(|id| id as u32).collect();
         let squared = |sigma: &Value| numbers(sigma).iter().map(|sigma| sigma * sigma).collect();
@@ -64,11 +75,15 @@ impl FakeServer {
         let texts = golden["texts"].as_array().unwrap().iter().filter(|text| text["tokens"].is_object());
         let state = FakeState {
             known: texts.map(|text| (ids(text), columns(text))).collect(),
+            name: NAME.to_owned(),
             tokenizer,
+            vocab_size: config["vocab_size"].as_u64().unwrap() as u32,
             context: golden["context"].as_u64().unwrap() as usize,
             unknown: -1.5,
             varied: false,
+            is_decimal: false,
             plugin: false,
+            is_early: false,
             echo: EchoManners::default(),
             spoil: |_| (),
             batches: Vec::new(),
@@ -80,9 +95,7 @@ impl FakeServer {
             .route("/version", get(|| async { Json(json!({ "version": "0.32.0" })) }))
             .route("/v1/models", get(models))
             .route("/v1/completions", post(complete))
-            .route("/model_info", get(|| async { Json(json!({ "model_path": NAME, "weight_version": "default" })) }))
-            .route("/server_info", get(server_info))
-            .route("/generate", post(generate))
+            .merge(fake_sglang::routes())
             .with_state(Arc::clone(&state));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -105,7 +118,8 @@ impl FakeState {
             true => self.varied_numbers(&ids[..at], ids[at]),
             false => [self.unknown, -0.5],
         });
-        let (lp, top) = numbers.map(|[lp, top]| (lp, top)).unzip();
+        let unit = if self.is_decimal { std::f64::consts::LN_10 } else { 1.0 };
+        let (lp, top) = numbers.map(|[lp, top]| (lp / unit, top / unit)).unzip();
         [lp, top, vec![-2.0; ids.len() - 1], vec![1.0; ids.len() - 1]]
     }
 
@@ -133,12 +147,9 @@ fn seed(ids: &[u32]) -> u64 {
 }
 
 async fn models(State(state): State<Arc<Mutex<FakeState>>>) -> Json<Value> {
-    let length = state.lock().unwrap().context + 1;
-    Json(json!({ "object": "list", "data": [{ "id": NAME, "root": "/models/golden", "max_model_len": length }] }))
-}
-
-async fn server_info(State(state): State<Arc<Mutex<FakeState>>>) -> Json<Value> {
-    Json(json!({ "version": "0.5.23", "max_req_input_len": state.lock().unwrap().context, "internal_states": [] }))
+    let state = state.lock().unwrap();
+    let card = json!({ "id": state.name, "root": "/models/golden", "max_model_len": state.context + 1 });
+    Json(json!({ "object": "list", "data": [card] }))
 }
 
 pub fn refused(message: &str) -> (StatusCode, Json<Value>) {
@@ -147,7 +158,10 @@ pub fn refused(message: &str) -> (StatusCode, Json<Value>) {
 
 async fn complete(State(state): State<Arc<Mutex<FakeState>>>, Json(request): Json<Value>) -> (StatusCode, Json<Value>) {
     let mut state = state.lock().unwrap();
-    assert_eq!(&request["model"], &json!(NAME));
+    if request["model"] != state.name {
+        let message = format!("The model {} does not exist.", request["model"]);
+        return (StatusCode::NOT_FOUND, Json(json!({ "error": { "message": message, "code": 404 } })));
+    }
     if request.get("logprobs").is_some() {
         return echo(&mut state, request);
     }
@@ -168,39 +182,7 @@ async fn complete(State(state): State<Arc<Mutex<FakeState>>>, Json(request): Jso
     let choices: Vec<Value> =
         prompts.iter().enumerate().map(|(index, ids)| choice(&state, index, ids, moments)).collect();
     let mut answer =
-        json!({ "id": "cmpl-1", "model": NAME, "choices": choices, "system_fingerprint": "vllm-0.32.0-fake" });
-    (state.spoil)(&mut answer);
-    (StatusCode::OK, Json(answer))
-}
-
-/// SGLang's answers: of each prompt the entries of its ids, and the most probable ones at each position.
-async fn generate(State(state): State<Arc<Mutex<FakeState>>>, Json(request): Json<Value>) -> (StatusCode, Json<Value>) {
-    let mut state = state.lock().unwrap();
-    for (key, value) in [("return_logprob", json!(true)), ("logprob_start_len", json!(0))] {
-        assert_eq!(request[key], value, "{key}");
-    }
-    let prompts: Vec<Vec<u32>> = serde_json::from_value(request["input_ids"].clone()).unwrap();
-    if prompts.iter().any(|ids| ids.len() > state.context) {
-        return refused("The input is longer than the model's context length.");
-    }
-    state.batches.push(prompts.len());
-    let answers = prompts.iter().map(|ids| {
-        let [lp, top, ..] = state.columns(ids);
-        let came = (0..ids.len()).map(|at| json!([at.checked_sub(1).map(|at| lp[at]), ids[at], null]));
-        let best = (0..ids.len()).map(|at| match at.checked_sub(1) {
-            None => Value::Null,
-            Some(before) if lp[before] == top[before] => json!([[top[before], ids[at], null]]),
-            Some(before) => json!([[top[before], ids[at] + 1, null]]),
-        });
-        let (came, best): (Vec<Value>, Vec<Value>) = (came.collect(), best.collect());
-        json!({ "text": "", "meta_info": {
-            "id": "a", "prompt_tokens": ids.len(), "completion_tokens": 0, "cached_tokens": 0, "weight_version": "default",
-            "finish_reason": { "type": "length", "length": 0 },
-            "input_token_logprobs": came, "input_top_logprobs": best, "output_token_logprobs": [],
-        } })
-    });
-    let mut answer = Value::Array(answers.collect());
-    state.asked.push(request);
+        json!({ "id": "cmpl-1", "model": state.name, "choices": choices, "system_fingerprint": "vllm-0.32.0-fake" });
     (state.spoil)(&mut answer);
     (StatusCode::OK, Json(answer))
 }

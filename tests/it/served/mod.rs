@@ -4,10 +4,14 @@ mod continuation;
 mod echoes;
 mod fake_echo;
 mod fake_server;
+mod fake_sglang;
 mod faults;
 mod fleet;
 mod golden_scores;
+mod kinds;
+mod lies;
 mod sglang;
+mod tgi;
 mod vllm;
 
 use crate::common::app::{App, GOLDEN};
@@ -52,6 +56,19 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
+/// Waits until this is a part of the reason why the first server does not answer.
+async fn until_said(front: &App, reason: &str) {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        let said = silent(&front.engine).swap_remove(0);
+        if said.as_ref().is_some_and(|said| said.contains(reason)) {
+            return;
+        }
+        assert!(Instant::now() < end, "{said:?}, not {reason}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// Why the servers do not answer, in the order of their URLs; the CPU before them always does.
 fn silent(engine: &Engine) -> Vec<Option<String>> {
     let devices = engine.status().devices;
@@ -73,7 +90,7 @@ async fn assert_spoiled_answers_are_not_taken(front: &App, server: &FakeServer, 
     for (spoil, reason) in spoils {
         server.state.lock().unwrap().spoil = *spoil;
         let asked = tokio::spawn(send(front.request(Method::POST, "/v1/score").json(&body)));
-        until(reason, || silent(&front.engine)[0].as_ref().is_some_and(|said| said.contains(reason))).await;
+        until_said(front, reason).await;
         server.state.lock().unwrap().spoil = |_| ();
         assert_eq!(asked.await.unwrap().ok()["results"], want);
         until("the server answers again", || silent(&front.engine)[0].is_none()).await;

@@ -2,9 +2,9 @@
 
 use super::fake_server::{FakeServer, NAME};
 use super::golden_scores::assert_scores_of_golden;
-use super::{FRONT, Spoiled, assert_spoiled_answers_are_not_taken, opening_fault, served};
+use super::{FRONT, served, silent};
 use crate::common::app::{App, GOLDEN};
-use pdr_audit::config::ServedKind;
+use pdr_audit::config::{ServedKind, Settings};
 use serde_json::{Value, json};
 
 async fn front(server: &FakeServer) -> App {
@@ -25,39 +25,28 @@ async fn scores_are_those_of_the_references() {
     front.assert_nothing_is_left().await;
 }
 
-const SPOILS: [Spoiled; 10] = [
-    (|answer| drop(answer.as_array_mut().unwrap().pop()), "answers for"),
-    (|answer| answer[0]["meta_info"]["input_token_logprobs"][1][1] = json!(77_777), "not about the token"),
-    (
-        |answer| answer[0]["meta_info"]["input_token_logprobs"][1][0] = Value::Null,
-        "position 1: it has no log-probability",
-    ),
-    (|answer| answer[0]["meta_info"]["input_token_logprobs"][0][0] = json!(-1.0), "the first token has"),
-    (|answer| answer[0]["meta_info"]["input_token_logprobs"][1][0] = json!(0.5), "0.5 is no log-probability"),
-    (|answer| answer[0]["meta_info"]["input_token_logprobs"] = Value::Null, "no `input_token_logprobs`"),
-    (|answer| answer[0]["meta_info"]["input_top_logprobs"] = Value::Null, "no `input_top_logprobs`"),
-    (|answer| answer[0]["meta_info"]["input_top_logprobs"][1] = Value::Null, "lacks the most probable token"),
-    (|answer| answer[0]["meta_info"]["prompt_tokens"] = json!(3), "it read 3 tokens"),
-    (|answer| *answer = json!({}), "cannot be read"),
-];
-
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_does_not_make_sense_is_not_taken() {
+async fn routes_of_earlier_versions_are_asked_where_there_are_no_others() {
     let server = FakeServer::of(GOLDEN).await;
-    assert_spoiled_answers_are_not_taken(&front(&server).await, &server, &SPOILS).await;
+    server.state.lock().unwrap().is_early = true;
+    assert_scores_of_golden(&front(&server).await).await;
+    let served =
+        |settings: &mut Settings| served(settings, ServedKind::Sglang, "/models/golden", GOLDEN, &[server.url()]);
+    assert_scores_of_golden(&App::with(served).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_cannot_be_right_is_refused_when_it_is_opened() {
+async fn the_last_id_comes_back_as_0() {
     let server = FakeServer::of(GOLDEN).await;
-    for (spoil, reason) in SPOILS {
-        server.state.lock().unwrap().spoil = spoil;
-        let said = opening_fault(ServedKind::Sglang, NAME, &server.url(), |_| ()).await;
-        assert!(said.contains(reason), "{said}, not {reason}");
-    }
-    server.state.lock().unwrap().spoil = |_| ();
-    let said = opening_fault(ServedKind::Sglang, "another", &server.url(), |_| ()).await;
-    assert!(said.contains("it does not serve `another`; it serves golden"), "{said}");
+    let last = {
+        let mut state = server.state.lock().unwrap();
+        state.vocab_size = state.tokenizer.id_bound() as u32;
+        state.vocab_size - 1
+    };
+    let front = front(&server).await;
+    let answer = front.post("/v1/token-stats", &json!({ "sequences": [[last, 7, last, last]] })).await.ok();
+    assert_eq!(answer["sequences"][0]["lp"], json!([-1.5, -1.5, -1.5]));
+    assert_eq!(silent(&front.engine), [None]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -124,12 +124,13 @@ def audit(
     evidence: Evidence | None,
     cut: CutSettings | None,
     plan: PlanOrId | None,
+    max_cost: float | None,
     name: str | None,
     timeout_seconds: int | None,
     idempotency_key: str | None,
 ) -> Call:
     body = _given(name=name, timeout_seconds=timeout_seconds, plan=plan.id if isinstance(plan, Plan) else plan)
-    body |= _audit(samples, methods, model, overflow, metrics, evidence, cut)
+    body |= _audit(samples, methods, model, overflow, metrics, evidence, cut, max_cost)
     return _submission(Audit, body, idempotency_key)
 
 
@@ -141,8 +142,9 @@ def plan(
     metrics: Metrics | None,
     evidence: Evidence | None,
     cut: CutSettings | None,
+    max_cost: float | None,
 ) -> Call:
-    return Call("POST", PLANS, _audit(samples, methods, model, overflow, metrics, evidence, cut))
+    return Call("POST", PLANS, _audit(samples, methods, model, overflow, metrics, evidence, cut, max_cost))
 
 
 def _audit(
@@ -153,11 +155,12 @@ def _audit(
     metrics: Metrics | None,
     evidence: Evidence | None,
     cut: CutSettings | None,
+    max_cost: float | None,
 ) -> dict[str, Any]:
-    """The fields that decide the report of an audit."""
+    """The fields that decide the report of an audit, and whether it is made."""
     # A control of None is sent, since it means something else than none at all.
     return (
-        _given(metrics=metrics, cut=_cut(cut))
+        _given(metrics=metrics, cut=_cut(cut), max_cost=max_cost)
         | _samples(samples)
         | _plan(methods, model, overflow)
         | dict(evidence or {})

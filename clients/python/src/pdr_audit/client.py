@@ -95,6 +95,7 @@ class Client:
         evidence: Evidence | None = None,
         cut: CutSettings | None = None,
         plan: PlanOrId | None = None,
+        max_cost: float | None = None,
         name: str | None = None,
         timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
@@ -102,7 +103,8 @@ class Client:
         """Submits an audit of samples, or of a dataset; see :meth:`wait` for its end.
 
         ``evidence`` says what its verdict rests on, and ``cut`` cuts the texts into passages. With a ``plan`` an audit
-        that differs from it is refused, and the report cites it.
+        that differs from it is refused, and the report cites it. With ``max_cost`` one is refused that would cost more by
+        the forecast, in the currency in which the service states the prices of models that are served elsewhere.
 
         It fails where it has not ended ``timeout_seconds`` after its submission. The same ``idempotency_key`` with the
         same request gives the same audit, however often it is submitted.
@@ -116,6 +118,7 @@ class Client:
             evidence,
             cut,
             plan,
+            max_cost,
             name,
             timeout_seconds,
             idempotency_key,
@@ -132,12 +135,14 @@ class Client:
         metrics: Metrics | None = None,
         evidence: Evidence | None = None,
         cut: CutSettings | None = None,
+        max_cost: float | None = None,
     ) -> Plan:
         """Plans an audit: fixes all that decides its report before anything is scored.
 
         Pass the plan to :meth:`audit`, with the same parameters. A plan that is known keeps its time.
         """
-        return Plan(self._ask(protocol.plan(samples, methods, model, overflow, metrics, evidence, cut)))
+        call = protocol.plan(samples, methods, model, overflow, metrics, evidence, cut, max_cost)
+        return Plan(self._ask(call))
 
     def calibrate(
         self,

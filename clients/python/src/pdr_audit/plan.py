@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
+from .types import ServedForecast
+
 
 class Plan:
     """All that decides the report of an audit, fixed before anything is scored."""
@@ -19,6 +21,8 @@ class Plan:
         self.created = cast(str, answer["created"])
         #: The JSON text that the id is the digest of.
         self.content = cast(str, answer["content"])
+        #: The requests to models that are served elsewhere; None if all models run in the service.
+        self.served = cast("ServedForecast | None", answer.get("served"))
 
     @property
     def fields(self) -> dict[str, Any]:

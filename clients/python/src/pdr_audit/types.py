@@ -317,6 +317,40 @@ class MethodDifference(_MethodDifference, total=False):
     mean_difference: float
 
 
-class Progress(TypedDict):
+class _ServedForecast(TypedDict):
+    requests: int
+    estimated_tokens: int
+
+
+class ServedForecast(_ServedForecast, total=False):
+    """The requests to models that are served elsewhere, as if no cache had anything."""
+
+    #: In the currency of the prices; absent where one of the models has none.
+    estimated_cost: float
+
+
+class _Forecast(TypedDict):
+    works: int
+    texts: int
+    estimated_tokens: int
+
+
+class Forecast(_Forecast, total=False):
+    """What is known of an audit before anything is scored."""
+
+    #: Of a calibration: its works, the smallest p-value that they allow, and the works that one of 0.01 takes.
+    known_works: int
+    smallest_p: float
+    known_works_needed: int
+    #: Absent if all models run in the service.
+    served: ServedForecast
+
+
+class _Progress(TypedDict):
     done: int
     total: int
+
+
+class Progress(_Progress, total=False):
+    #: Of an audit, once its samples were first read.
+    forecast: Forecast

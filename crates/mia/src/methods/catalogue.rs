@@ -75,11 +75,13 @@ impl Catalogue {
             let decays = self.decays.iter_mut().filter(|entry| entry.needs.contains(&access));
             decays.for_each(|entry| entry.unavailable = reason());
         }
-        if let Some(model) = scope.model.filter(|model| scope.without_weights.contains(model)) {
+        if let (Some(model), Some(untunable)) = (scope.model, scope.untunable)
+            && (!untunable.takes_adapters() || scope.adapters().is_empty())
+        {
             let methods = self.methods.iter_mut().filter(|entry| entry.needs.contains(&Access::Adapter));
             methods.for_each(|entry| {
-                let reason = "it needs `adapter`, the model under an adapter";
-                entry.unavailable = Some(format!("{reason}; model `{model}` is served elsewhere, and takes none"));
+                let need = "it needs `adapter`, the model under an adapter";
+                entry.unavailable = Some(format!("{need}, and there is none of model `{model}`, {untunable}"));
             });
         }
         self

@@ -78,7 +78,7 @@ pub use reference::{Ref, Tokenization};
 pub use registry::{BaseMethod, MethodName};
 pub use request::{MethodObject, MethodRequest, parse_list};
 pub use resolve::{MAX_LABEL_CHARS, resolve};
-pub use scope::Scope;
+pub use scope::{Scope, Untunable};
 pub use text_checks::{TextAndNeighbors, faults_of_texts};
 pub use token_counts::{NamedCounts, TokenCounts, TokenCountsError};
 pub use word_swaps::WordSwaps;

@@ -4,6 +4,7 @@ use super::access::Access;
 use super::fault::Fault;
 use super::grid::{EMPTY, Grid};
 use super::value::{GivenParameters, ParameterValue};
+use std::fmt;
 
 /// The models, corpora and texts around a request.
 #[derive(Clone, Debug, Default)]
@@ -14,10 +15,10 @@ pub struct Scope<'a> {
     pub without_logits: Vec<&'a str>,
     /// Ids of those that give log-probabilities of tokens without that of their first choice.
     pub without_first_choice: Vec<&'a str>,
-    /// Ids of those whose weights are elsewhere.
-    pub without_weights: Vec<&'a str>,
     /// The id of the model that is asked about.
     pub model: Option<&'a str>,
+    /// Why no adapter of it can be tuned, where none can.
+    pub untunable: Option<Untunable>,
     /// The reference model where a method names none.
     pub reference: Option<&'a str>,
     /// The model that the one asked about was tuned from, where that is known.
@@ -28,6 +29,31 @@ pub struct Scope<'a> {
     pub audit: bool,
     /// True if every text comes with neighbours.
     pub neighbors: bool,
+}
+
+/// The reason why no adapter of a model can be tuned. In words, it goes on from the model's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untunable {
+    Served,
+    Gguf,
+    Streamed,
+}
+
+impl Untunable {
+    /// Returns true if adapters that were tuned elsewhere can be used.
+    pub fn takes_adapters(self) -> bool {
+        self == Self::Streamed
+    }
+}
+
+impl fmt::Display for Untunable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Served => "which is served elsewhere: its weights are not here",
+            Self::Gguf => "which is in GGUF: adapters are of the original that it was made from",
+            Self::Streamed => "whose layers are streamed: tuning needs all of them in memory",
+        })
+    }
 }
 
 impl<'a> Scope<'a> {

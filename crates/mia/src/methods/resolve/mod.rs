@@ -40,7 +40,7 @@ pub fn resolve(requests: &[MethodRequest], scope: &Scope) -> Result<Vec<Labelled
     }
     check_prefixes(&methods, &mut faults);
     check_access(&methods, scope, &mut faults);
-    check_weights(&methods, scope, &mut faults);
+    check_tuning(&methods, scope, &mut faults);
     // A preset without its needs, or a grid of presets, may still come to more than were counted.
     if faults.is_empty() && methods.len() > MAX_METHODS {
         faults.push(too_many(methods.len()));
@@ -168,12 +168,11 @@ fn check_access(methods: &[LabelledMethod], scope: &Scope, faults: &mut Faults) 
     }
 }
 
-/// Refuses methods that tune a model whose weights are elsewhere.
-fn check_weights(methods: &[LabelledMethod], scope: &Scope, faults: &mut Faults) {
-    let Some(model) = scope.model.filter(|model| scope.without_weights.contains(model)) else { return };
+/// Refuses methods that tune a model of which no adapter can be tuned.
+fn check_tuning(methods: &[LabelledMethod], scope: &Scope, faults: &mut Faults) {
+    let (Some(model), Some(untunable)) = (scope.model, scope.untunable) else { return };
     for labelled in methods.iter().filter(|labelled| labelled.method.split().is_some()) {
-        let detail =
-            format!("`{}` tunes model `{model}`, which is served elsewhere: its weights are not here", labelled.label);
+        let detail = format!("`{}` tunes model `{model}`, {untunable}", labelled.label);
         faults.push(Fault::new(entry_pointer(labelled), detail));
     }
 }
