@@ -3,9 +3,9 @@
 //! For every two steps of k, a panel has either, in f32, the words of the first step and those of the second, or words that
 //! hold both steps in two halves, the first in the lower one.
 
-use super::matrix::{Element, LANES, Matrix, PackedLine, blocks};
+use super::matrix::{Element, LANES, PackedLine};
+use crate::simd::vectorised;
 use half::{bf16, f16};
-use std::ops::Range;
 
 /// Columns of a panel: three vectors of AVX-512. With `ROWS`, the sums of a tile fill 24 of the 32 registers.
 pub const COLUMNS: usize = 48;
@@ -17,22 +17,39 @@ pub fn lines_of_pair(element: Element) -> usize {
     if element == Element::F32 { 2 * VECTORS } else { VECTORS }
 }
 
-/// Fills a panel with some columns of weights `[n, k]`.
-pub fn pack(lines: &mut [PackedLine], weights: Matrix, columns: Range<usize>, k: usize) {
-    let per_pair = lines_of_pair(weights.element());
-    // A few steps of all columns at a time, so that both the source and the destination stay in the L1 cache.
-    for steps in blocks(k, LANES) {
-        for column in columns.clone() {
-            let (vector, lane) = ((column - columns.start) / LANES, (column - columns.start) % LANES);
-            for q in steps.clone() {
-                let (bits, pair) = (weights.bits(column * k + q), q / 2 * per_pair);
-                match weights.element() {
-                    Element::F32 => lines[pair + q % 2 * VECTORS + vector].0[lane] = bits,
-                    Element::F16 | Element::Bf16 => lines[pair + vector].0[lane] |= bits << (16 * (q % 2)),
-                }
-            }
+/// Fills a panel of zeros with rows of weights `[n, k]`, of which each is a column of the panel.
+///
+/// In every type, words of a row are a line apart in each vector.
+pub fn pack(lines: &mut [PackedLine], rows: &[&[u8]]) {
+    vectorised!(transpose(lines, rows));
+}
+
+#[inline(always)]
+fn transpose(lines: &mut [PackedLine], rows: &[&[u8]]) {
+    let words = lines.len() / VECTORS;
+    for (vector, rows) in rows.chunks(LANES).enumerate() {
+        // Blocks of as many words as there are lanes.
+        for first in (0..words).step_by(LANES) {
+            let mut block = [[0; LANES]; LANES];
+            block.iter_mut().zip(rows).for_each(|(words, row)| *words = words_from(row, first));
+            let lines = lines[first * VECTORS + vector..].iter_mut().step_by(VECTORS).take(LANES);
+            lines.enumerate().for_each(|(word, line)| line.0 = std::array::from_fn(|lane| block[lane][word]));
         }
     }
+}
+
+/// Words of a row; those behind its end are zeros.
+#[inline(always)]
+fn words_from(row: &[u8], first: usize) -> [u32; LANES] {
+    const BYTES: usize = size_of::<[u32; LANES]>();
+    let rest = row.get(first * size_of::<u32>()..).unwrap_or_default();
+    let mut bytes = [0; BYTES];
+    match rest.first_chunk::<BYTES>() {
+        Some(all) => bytes = *all,
+        None => bytes[..rest.len()].copy_from_slice(rest),
+    }
+    let (words, _) = bytes.as_chunks();
+    std::array::from_fn(|word| u32::from_ne_bytes(words[word]))
 }
 
 /// The weight of a column of a panel at step q of k.
