@@ -2,7 +2,7 @@
 """Measures how fast a model is whose layers are read from disk in every forward pass, and how much memory it takes.
 
     cargo build --release
-    python3 benches/stream.py DIRECTORY --tokenizer TOKENIZER.json [--layers 36] [--tokens 32 1024] [--memory 6GiB] [--resident] [--runs 3]
+    python3 benches/stream.py DIRECTORY --tokenizer TOKENIZER.json [--layers 36] [--tokens 32 1024] [--memory 6GiB] [--resident] [--runs 5 3]
 
 Makes a random checkpoint of the shape of pythia-12b in bf16 in DIRECTORY, unless there is one, with fewer layers if so wished: 1 GB and 0.63 GB a
 layer, in shards; 12.4 GB with 18 layers. Starts the service with `layers = "stream"` and, with `--resident`, a second one with all layers in memory.
@@ -138,7 +138,7 @@ def main():
     parser.add_argument("--tokens", type=int, nargs="+", default=[32, 1024])
     parser.add_argument("--memory", default="6GiB")
     parser.add_argument("--resident", action="store_true")
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, nargs="+", default=[3], help="for each of --tokens; the last one for those that are left")
     parser.add_argument("--disk", type=int, default=4 << 30, help="bytes by which the rate of the disk is measured")
     parser.add_argument("--program", default="target/release/pdr-audit")
     arguments = parser.parse_args()
@@ -151,12 +151,12 @@ def main():
         resident = Model(stack, arguments, "resident") if arguments.resident else None
         print(f"{size / 1e9:.2f} GB; weights by the books: {streamed.weights / 1e6:,.0f} MB")
         print("| tokens | streamed, s | resident, s | read, GB | disk, MB/s | read, MB/s | share | peak, MB |\n" + "|---" * 8 + "|")
-        for tokens in sorted(arguments.tokens):
+        for index, tokens in enumerate(arguments.tokens):
             # A character a token at most, so that each text is about a quarter of the batch or less, or of the context.
             length = min(tokens // 4, CONTEXT)
             texts = [words[start:start + length] for start in range(0, tokens - length + 1, length)]
             shares = []
-            for _ in range(arguments.runs):
+            for _ in range(arguments.runs[min(index, len(arguments.runs) - 1)]):
                 forget(arguments.directory)
                 disk = disk_rate(arguments.directory, arguments.disk)
                 forget(arguments.directory)

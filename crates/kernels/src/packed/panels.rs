@@ -24,6 +24,7 @@ pub fn pack(lines: &mut [PackedLine], rows: &[&[u8]]) {
     vectorised!(transpose(lines, rows));
 }
 
+/// In plain loops: the closures of iterators are not inlined in every build.
 #[inline(always)]
 fn transpose(lines: &mut [PackedLine], rows: &[&[u8]]) {
     let words = lines.len() / VECTORS;
@@ -31,25 +32,32 @@ fn transpose(lines: &mut [PackedLine], rows: &[&[u8]]) {
         // Blocks of as many words as there are lanes.
         for first in (0..words).step_by(LANES) {
             let mut block = [[0; LANES]; LANES];
-            block.iter_mut().zip(rows).for_each(|(words, row)| *words = words_from(row, first));
-            let lines = lines[first * VECTORS + vector..].iter_mut().step_by(VECTORS).take(LANES);
-            lines.enumerate().for_each(|(word, line)| line.0 = std::array::from_fn(|lane| block[lane][word]));
+            for (words, row) in block.iter_mut().zip(rows) {
+                read_words(words, row, first);
+            }
+            for word in 0..LANES.min(words - first) {
+                let line = &mut lines[(first + word) * VECTORS + vector].0;
+                for (lane, words) in line.iter_mut().zip(&block) {
+                    *lane = words[word];
+                }
+            }
         }
     }
 }
 
-/// Words of a row; those behind its end are zeros.
+/// Words of a row from the first one on; those behind its end are zeros.
 #[inline(always)]
-fn words_from(row: &[u8], first: usize) -> [u32; LANES] {
+fn read_words(words: &mut [u32; LANES], row: &[u8], first: usize) {
     const BYTES: usize = size_of::<[u32; LANES]>();
-    let rest = row.get(first * size_of::<u32>()..).unwrap_or_default();
+    let start = (first * size_of::<u32>()).min(row.len());
     let mut bytes = [0; BYTES];
-    match rest.first_chunk::<BYTES>() {
+    match row[start..].first_chunk() {
         Some(all) => bytes = *all,
-        None => bytes[..rest.len()].copy_from_slice(rest),
+        None => bytes[..row.len() - start].copy_from_slice(&row[start..]),
     }
-    let (words, _) = bytes.as_chunks();
-    std::array::from_fn(|word| u32::from_ne_bytes(words[word]))
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u32::from_ne_bytes(*bytes);
+    }
 }
 
 /// The weight of a column of a panel at step q of k.
