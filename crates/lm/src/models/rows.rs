@@ -121,7 +121,7 @@ mod tests {
         }
         let rows = StoredRows::new(places(), None, WIDTH);
         // Two rows are nearer than the longest gap, three are not, and no run leaves its part.
-        assert_eq!(rows.runs(&[5, 0, 3]), [0..6]);
+        assert_eq!(rows.runs(&[5, 0, 10, 3]), [0..6, 10..11]);
         assert_eq!(rows.runs(&[4, 0]), [0..1, 4..5]);
         assert_eq!(rows.runs(&[10, 9, 11]), [9..10, 10..12]);
     }
