@@ -2,14 +2,16 @@
 """Measures how fast a model is whose layers are read from disk in every forward pass, and how much memory it takes.
 
     cargo build --release
-    python3 benches/stream.py DIRECTORY --tokenizer TOKENIZER.json [--layers 36] [--tokens 512] [--memory 6GiB] [--resident] [--runs 3]
+    python3 benches/stream.py DIRECTORY --tokenizer TOKENIZER.json [--layers 36] [--tokens 32 1024] [--memory 6GiB] [--resident] [--runs 5 3]
 
 Makes a random checkpoint of the shape of pythia-12b in bf16 in DIRECTORY, unless there is one, with fewer layers if so wished: 1 GB and 0.63 GB a
-layer, in shards. Each run starts the service with `layers = "stream"` and scores texts of `--tokens` tokens in one batch, after the pages of the
-files have left the page cache; with `--resident` a run with all layers in memory follows, and the scores of both must be equal in every digit.
-The rate of the disk is that of one reader of the same files by O_DIRECT, 16 MiB at a time. Linux only; needs numpy.
+layer, in shards; 12.4 GB with 18 layers. Starts the service with `layers = "stream"` and, with `--resident`, a second one with all layers in memory.
+A run scores texts of `--tokens` tokens in one batch, by turns: by the first service after the pages of the files have left the page cache, and by
+the second one, whose scores must be equal in every digit. Just before it, the rate of the disk is measured: one reader of the same files by
+O_DIRECT, 16 MiB at a time. The share is that of the time that the pass may take, which is that of reading at this rate or of the resident pass,
+whichever is longer. Linux only; needs numpy.
 """
-import argparse, json, mmap, os, pathlib, re, shutil, time
+import argparse, contextlib, json, mmap, os, pathlib, re, shutil, statistics, time
 import numpy
 from service import Service
 
@@ -87,13 +89,13 @@ def forget(directory):
         os.close(handle)
 
 
-def disk_rate(directory):
-    """Bytes a second of one reader."""
+def disk_rate(directory, most):
+    """Bytes a second of one reader, of this many bytes at most."""
     block, total, start = mmap.mmap(-1, 16 << 20), 0, time.monotonic()
     for file in weights(directory):
         handle = os.open(file, os.O_RDONLY | os.O_DIRECT)
         position = 0
-        while count := os.preadv(handle, [block], position):
+        while total < most and (count := os.preadv(handle, [block], position)):
             total += count
             position += count
             if count % 4096:
@@ -102,22 +104,30 @@ def disk_rate(directory):
     return total / (time.monotonic() - start)
 
 
-def run(arguments, layers, texts):
-    """Seconds of the pass, peak bytes of the process, bytes that it read, and scores."""
-    config = (f'[server]\nrequest_timeout = "1h"\nbody_limit = "32MiB"\n[engine]\nmemory = "{arguments.memory if layers == "stream" else "64GiB"}"\n'
-              f'cache = 0\nmax_batch_tokens = {max(2048, 2 * arguments.tokens)}\n'
-              f'[[models]]\nid = "m"\nsource = {json.dumps(str(arguments.directory.absolute()))}\nlayers = "{layers}"\n')
-    with Service(arguments.program, config) as service:
-        service.wait(lambda: service.call("GET", "/readyz")["ready"])
-        entry = service.call("GET", "/v1/models")["models"][0]
-        forget(arguments.directory)
-        read = lambda: int(re.search(r"read_bytes: (\d+)", pathlib.Path(f"/proc/{service.process.pid}/io").read_text())[1])
-        before, start = read(), time.monotonic()
-        answer = service.call("POST", "/v1/score", {"model": "m", "inputs": texts, "methods": ["loss", "min_k_plus_plus"]})
-        seconds = time.monotonic() - start
-        peak = 1024 * int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{service.process.pid}/status").read_text())[1])
+class Model:
+    """The model in a service of its own."""
+
+    def __init__(self, stack, arguments, layers):
+        memory = arguments.memory if layers == "stream" else "64GiB"
+        config = (f'[server]\nrequest_timeout = "1h"\nbody_limit = "32MiB"\n[engine]\nmemory = "{memory}"\n'
+                  f'cache = 0\nmax_batch_tokens = {max(2048, 2 * max(arguments.tokens))}\n'
+                  f'[[models]]\nid = "m"\nsource = {json.dumps(str(arguments.directory.absolute()))}\nlayers = "{layers}"\n')
+        self.service = stack.enter_context(Service(arguments.program, config))
+        self.service.wait(lambda: self.service.call("GET", "/readyz")["ready"])
+        self.weights = self.service.call("GET", "/v1/models")["models"][0]["weight_bytes"]
+
+    def read(self, file, pattern):
+        """A number of a file about the process."""
+        return int(re.search(pattern, pathlib.Path(f"/proc/{self.service.process.pid}/{file}").read_text())[1])
+
+    def score(self, texts):
+        """Seconds of the pass, tokens, bytes that were read, peak bytes of the process so far, and scores."""
+        before, start = self.read("io", r"read_bytes: (\d+)"), time.monotonic()
+        answer = self.service.call("POST", "/v1/score", {"model": "m", "inputs": texts, "methods": ["loss", "min_k_plus_plus"]})
+        seconds, count = time.monotonic() - start, self.read("io", r"read_bytes: (\d+)") - before
         tokens = sum(result["scored_tokens"] + 1 for result in answer["results"])
-        return seconds, peak, read() - before, tokens, entry["weight_bytes"], [result["scores"] for result in answer["results"]]
+        peak = 1024 * self.read("status", r"VmHWM:\s+(\d+)")
+        return seconds, tokens, count, peak, [result["scores"] for result in answer["results"]]
 
 
 def main():
@@ -125,31 +135,41 @@ def main():
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--tokenizer", type=pathlib.Path, help="tokenizer.json of any model with at most 50,688 tokens")
     parser.add_argument("--layers", type=int, default=36)
-    parser.add_argument("--tokens", type=int, default=512)
+    parser.add_argument("--tokens", type=int, nargs="+", default=[32, 1024])
     parser.add_argument("--memory", default="6GiB")
     parser.add_argument("--resident", action="store_true")
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, nargs="+", default=[3], help="for each of --tokens; the last one for those that are left")
+    parser.add_argument("--disk", type=int, default=4 << 30, help="bytes by which the rate of the disk is measured")
     parser.add_argument("--program", default="target/release/pdr-audit")
     arguments = parser.parse_args()
     if not arguments.directory.exists():
         make(arguments.directory, arguments.layers, arguments.tokenizer)
     size = sum(file.stat().st_size for file in weights(arguments.directory))
-    # A character a token at most, so that each text is about a quarter of the batch or less.
     words = numpy.random.default_rng(3).integers(97, 123, 1 << 20).astype(numpy.uint8).tobytes().decode()
-    length = arguments.tokens // 4
-    texts = [words[index * length:(index + 1) * length] for index in range(4)]
-    forget(arguments.directory)
-    print(f"{size / 1e9:.2f} GB; one reader by O_DIRECT: {disk_rate(arguments.directory) / 1e6:,.0f} MB/s")
-    print("| layers | tokens | pass, s | tokens/s | read, MB/s | read, GB | peak, MB | weights by the books, MB |\n" + "|---" * 8 + "|")
-    for _ in range(arguments.runs):
-        scores = []
-        for layers in ["stream"] + ["resident"] * arguments.resident:
-            seconds, peak, read, tokens, promised, found = run(arguments, layers, texts)
-            scores.append(found)
-            rate = f"{read / seconds / 1e6:,.0f}" if layers == "stream" else ""
-            print(f"| {layers} | {tokens} | {seconds:.1f} | {tokens / seconds:.2f} | {rate} | {read / 1e9:.2f} | {peak / 1e6:,.0f} | {promised / 1e6:,.0f} |", flush=True)
-        assert all(found == scores[0] for found in scores), "the scores differ"
-    if arguments.resident:
+    with contextlib.ExitStack() as stack:
+        streamed = Model(stack, arguments, "stream")
+        resident = Model(stack, arguments, "resident") if arguments.resident else None
+        print(f"{size / 1e9:.2f} GB; weights by the books: {streamed.weights / 1e6:,.0f} MB")
+        print("| tokens | streamed, s | resident, s | read, GB | disk, MB/s | read, MB/s | share | peak, MB |\n" + "|---" * 8 + "|")
+        for index, tokens in enumerate(arguments.tokens):
+            # A character a token at most, so that each text is about a quarter of the batch or less, or of the context.
+            length = min(tokens // 4, CONTEXT)
+            texts = [words[start:start + length] for start in range(0, tokens - length + 1, length)]
+            shares = []
+            for _ in range(arguments.runs[min(index, len(arguments.runs) - 1)]):
+                forget(arguments.directory)
+                disk = disk_rate(arguments.directory, arguments.disk)
+                forget(arguments.directory)
+                seconds, scored, count, peak, scores = streamed.score(texts)
+                other = 0
+                if resident:
+                    other, _, _, _, wanted = resident.score(texts)
+                    assert scores == wanted, "the scores differ"
+                shares.append(max(count / disk, other) / seconds)
+                print(f"| {scored} | {seconds:.1f} | {other:.1f} | {count / 1e9:.2f} | {disk / 1e6:,.0f} | {count / seconds / 1e6:,.0f} | "
+                      f"{shares[-1]:.0%} | {peak / 1e6:,.0f} |", flush=True)
+            print(f"{tokens} tokens: share {statistics.median(shares):.0%} by median, {min(shares):.0%} to {max(shares):.0%}")
+    if resident:
         print("the scores are equal in every digit")
 
 

@@ -35,6 +35,15 @@ impl Element {
             Self::F16 | Self::Bf16 => 2,
         }
     }
+
+    /// The elements of a row from its bytes.
+    pub(super) fn values(self, row: &[u8]) -> impl Iterator<Item = f32> {
+        row.chunks_exact(self.bytes()).map(move |bytes| match (self, bytes) {
+            (Self::F16, &[low, high]) => f16::from_ne_bytes([low, high]).to_f32(),
+            (Self::Bf16, &[low, high]) => bf16::from_ne_bytes([low, high]).to_f32(),
+            _ => f32::from_ne_bytes(*bytes.first_chunk().unwrap_or(&[0; 4])),
+        })
+    }
 }
 
 impl Matrix<'_> {
@@ -55,19 +64,16 @@ impl Matrix<'_> {
         }
     }
 
-    pub(super) fn bits(&self, index: usize) -> u32 {
-        match self {
-            Self::F32(values) => values[index].to_bits(),
-            Self::F16(values) => values[index].to_bits().into(),
-            Self::Bf16(values) => values[index].to_bits().into(),
+    /// The weights as bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        fn bytes<T>(values: &[T]) -> &[u8] {
+            // SAFETY: these types are numbers without padding, so that each of their bytes is initialised.
+            unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
         }
-    }
-
-    pub(super) fn value(&self, index: usize) -> f32 {
         match self {
-            Self::F32(values) => values[index],
-            Self::F16(values) => values[index].to_f32(),
-            Self::Bf16(values) => values[index].to_f32(),
+            Self::F32(values) => bytes(values),
+            Self::F16(values) => bytes(values),
+            Self::Bf16(values) => bytes(values),
         }
     }
 }

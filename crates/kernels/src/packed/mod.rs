@@ -41,6 +41,6 @@ pub use blocks::{BlockError, BlockFormat};
 pub use isa::{Isa, Products};
 pub use matrix::{Element, Matrix};
 pub use multiply::scratch_bytes;
-pub use pack::{Packed, packed_bytes};
+pub use pack::{Packed, PanelMemory, packed_bytes, read_bytes};
 pub use panels::COLUMNS as MAX_COLUMNS;
 pub use rows::Rows;

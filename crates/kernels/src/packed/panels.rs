@@ -3,9 +3,9 @@
 //! For every two steps of k, a panel has either, in f32, the words of the first step and those of the second, or words that
 //! hold both steps in two halves, the first in the lower one.
 
-use super::matrix::{Element, LANES, Matrix, PackedLine, blocks};
+use super::matrix::{Element, LANES, PackedLine};
+use crate::simd::vectorised;
 use half::{bf16, f16};
-use std::ops::Range;
 
 /// Columns of a panel: three vectors of AVX-512. With `ROWS`, the sums of a tile fill 24 of the 32 registers.
 pub const COLUMNS: usize = 48;
@@ -17,21 +17,46 @@ pub fn lines_of_pair(element: Element) -> usize {
     if element == Element::F32 { 2 * VECTORS } else { VECTORS }
 }
 
-/// Fills a panel with some columns of weights `[n, k]`.
-pub fn pack(lines: &mut [PackedLine], weights: Matrix, columns: Range<usize>, k: usize) {
-    let per_pair = lines_of_pair(weights.element());
-    // A few steps of all columns at a time, so that both the source and the destination stay in the L1 cache.
-    for steps in blocks(k, LANES) {
-        for column in columns.clone() {
-            let (vector, lane) = ((column - columns.start) / LANES, (column - columns.start) % LANES);
-            for q in steps.clone() {
-                let (bits, pair) = (weights.bits(column * k + q), q / 2 * per_pair);
-                match weights.element() {
-                    Element::F32 => lines[pair + q % 2 * VECTORS + vector].0[lane] = bits,
-                    Element::F16 | Element::Bf16 => lines[pair + vector].0[lane] |= bits << (16 * (q % 2)),
+/// Fills a panel of zeros with rows of weights `[n, k]`, of which each is a column of the panel.
+///
+/// In every type, words of a row are a line apart in each vector.
+pub fn pack(lines: &mut [PackedLine], rows: &[&[u8]]) {
+    vectorised!(transpose(lines, rows));
+}
+
+/// In plain loops: the closures of iterators are not inlined in every build.
+#[inline(always)]
+fn transpose(lines: &mut [PackedLine], rows: &[&[u8]]) {
+    let words = lines.len() / VECTORS;
+    for (vector, rows) in rows.chunks(LANES).enumerate() {
+        // Blocks of as many words as there are lanes.
+        for first in (0..words).step_by(LANES) {
+            let mut block = [[0; LANES]; LANES];
+            for (words, row) in block.iter_mut().zip(rows) {
+                read_words(words, row, first);
+            }
+            for word in 0..LANES.min(words - first) {
+                let line = &mut lines[(first + word) * VECTORS + vector].0;
+                for (lane, words) in line.iter_mut().zip(&block) {
+                    *lane = words[word];
                 }
             }
         }
+    }
+}
+
+/// Words of a row from the first one on; those behind its end are zeros.
+#[inline(always)]
+fn read_words(words: &mut [u32; LANES], row: &[u8], first: usize) {
+    const BYTES: usize = size_of::<[u32; LANES]>();
+    let start = (first * size_of::<u32>()).min(row.len());
+    let mut bytes = [0; BYTES];
+    match row[start..].first_chunk() {
+        Some(all) => bytes = *all,
+        None => bytes[..row.len() - start].copy_from_slice(&row[start..]),
+    }
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u32::from_ne_bytes(*bytes);
     }
 }
 

@@ -1,8 +1,7 @@
 //! The layout of weights for the tiles of [`amx`](super::amx): panels of columns, a step of k at a time.
 
-use super::matrix::{Matrix, PackedLine};
+use super::matrix::{Element, PackedLine};
 use super::terms::{Terms, split, widened};
-use std::ops::Range;
 
 /// Rows of a tile.
 pub const TILE_ROWS: usize = 16;
@@ -21,13 +20,12 @@ pub fn lines_of_step(terms: Terms) -> usize {
     terms.weight() * 2 * TILE_ROWS
 }
 
-/// Fills a panel with the terms of some columns of weights `[n, k]`.
-pub fn pack(lines: &mut [PackedLine], weights: Matrix, columns: Range<usize>, k: usize, terms: Terms) {
-    for (place, column) in columns.enumerate() {
-        for q in 0..k {
-            let all = split::<3>(weights.value(column * k + q));
-            for (term, bits) in all.into_iter().enumerate().take(terms.weight()) {
-                let (line, lane) = position(terms, term, place, q);
+/// Fills a panel of zeros with the terms of rows of weights `[n, k]`, of which each is a column of the panel.
+pub fn pack(lines: &mut [PackedLine], rows: &[&[u8]], element: Element, terms: Terms) {
+    for (column, row) in rows.iter().enumerate() {
+        for (q, value) in element.values(row).enumerate() {
+            for (term, bits) in split::<3>(value).into_iter().enumerate().take(terms.weight()) {
+                let (line, lane) = position(terms, term, column, q);
                 lines[line].0[lane] |= u32::from(bits) << (16 * (q % 2));
             }
         }

@@ -3,13 +3,14 @@
 use super::arch::Arch;
 use super::error::ModelError;
 use super::gguf::TensorType;
-use super::ops::{Form, Multiply, ProvideTensors};
+use super::ops::{Form, Multiply, ProvideTensors, element};
+use super::rows::StoredRows;
 use super::storage::Storage;
 use super::weights::{Stored, Weights};
 use candle_core::{DType, Device, Tensor};
 use half::vec::HalfBitsVecExt;
 use half::{bf16, f16};
-use kernels::packed::{BlockError, BlockFormat, Isa, Packed, Products};
+use kernels::packed::{BlockError, BlockFormat, Isa, Packed, PanelMemory, Products};
 use rayon::prelude::*;
 use safetensors::Dtype;
 use std::collections::BTreeSet;
@@ -23,11 +24,18 @@ pub struct Assembly<'a> {
     used: BTreeSet<String>,
     /// Holds tensors before they are reordered: one buffer for all of them, so that loading does not fragment the heap.
     scratch: Vec<f32>,
+    /// Memory of matrices that are no longer used, for the next ones in this order.
+    memory: std::vec::IntoIter<PanelMemory>,
 }
 
 impl<'a> Assembly<'a> {
     pub fn new(weights: &'a Weights, storage: &'a Storage, arch: Option<&'a Arch>) -> Self {
-        Self { weights, storage, arch, used: BTreeSet::new(), scratch: Vec::new() }
+        Self { weights, storage, arch, used: BTreeSet::new(), scratch: Vec::new(), memory: Vec::new().into_iter() }
+    }
+
+    /// Packs matrices into this memory, one after the other, where it has their size.
+    pub fn reuse(&mut self, memory: Vec<PanelMemory>) {
+        self.memory = memory.into_iter();
     }
 
     /// The tensors on disk that have been read so far.
@@ -69,7 +77,7 @@ impl<'a> Assembly<'a> {
     /// memory of the tensor. `None` if its elements are stored in any other way than in canonical rows.
     fn as_stored(&mut self, canonical: &str, shape: &[usize], dtype: DType) -> Result<Option<Tensor>, ModelError> {
         let changed = self.storage.is_transposed(canonical) || self.storage.offset(canonical) != 0.0;
-        if changed || self.half_type(canonical) != Some(dtype) {
+        if changed || dtype == DType::F32 || self.stored_type(canonical) != Some(dtype) {
             return Ok(None);
         }
         let (names, parts) = self.parts(canonical, shape)?;
@@ -146,14 +154,33 @@ impl<'a> Assembly<'a> {
         Ok(Some(packed))
     }
 
-    /// The half type that every part of a canonical tensor is stored in, if all have the same one.
-    fn half_type(&self, canonical: &str) -> Option<DType> {
+    /// The rows of a matrix, if they are stored in this type and as its parts' rows.
+    fn rows_as_stored(
+        &mut self,
+        canonical: &str,
+        shape: [usize; 2],
+        dtype: DType,
+    ) -> Result<Option<StoredRows<'a>>, ModelError> {
+        let changed = self.storage.is_transposed(canonical) || self.storage.offset(canonical) != 0.0;
+        if changed || self.stored_type(canonical) != Some(dtype) {
+            return Ok(None);
+        }
+        let (names, parts) = self.parts(canonical, &shape)?;
+        let Some(places) = parts.iter().map(Stored::contiguous).collect::<Option<Vec<_>>>() else { return Ok(None) };
+        self.used.extend(names);
+        let order = self.arch.and_then(|arch| self.storage.row_order(arch, canonical));
+        Ok(Some(StoredRows::new(places, order, shape[1] * dtype.size_in_bytes())))
+    }
+
+    /// The type that every part of a canonical tensor is stored in, if all have the same one and it is not in blocks.
+    fn stored_type(&self, canonical: &str) -> Option<DType> {
         let parts = |names: Vec<String>| names.iter().map(|name| self.weights.kind(name)).collect::<Option<Vec<_>>>();
         let parts = self.storage.candidates(canonical).into_iter().find_map(parts)?;
         let stored_in = |dtype| parts.iter().all(|part| *part == TensorType::Plain(dtype));
         match () {
             () if stored_in(Dtype::F16) => Some(DType::F16),
             () if stored_in(Dtype::BF16) => Some(DType::BF16),
+            () if stored_in(Dtype::F32) => Some(DType::F32),
             () => None,
         }
     }
@@ -251,7 +278,7 @@ impl AssembledTensors<'_, '_> {
             Form::Plain | Form::Gpu(_) => self.dtype,
             Form::Fused(Multiply::Packed(products, _)) if Storage::is_matrix(canonical, shape) => match products {
                 // In the type they are stored in, which takes no more memory and rounds nothing.
-                Products::F32 => self.assembly.half_type(canonical).unwrap_or(DType::F32),
+                Products::F32 => self.assembly.stored_type(canonical).unwrap_or(DType::F32),
                 Products::Bf16 => DType::BF16,
             },
             Form::Fused(_) => DType::F32,
@@ -271,6 +298,20 @@ impl ProvideTensors for AssembledTensors<'_, '_> {
 
     fn blocks(&mut self, canonical: &str, shape: [usize; 2]) -> Result<Option<Vec<Packed>>, ModelError> {
         self.form.isa_for_blocks().map_or(Ok(None), |isa| self.assembly.as_blocks(canonical, shape, isa))
+    }
+
+    fn packed(&mut self, canonical: &str, shape: [usize; 2]) -> Result<Option<Vec<Packed>>, ModelError> {
+        if let Some(blocks) = self.blocks(canonical, shape)? {
+            return Ok(Some(blocks));
+        }
+        let Form::Fused(Multiply::Packed(products, isa)) = self.form else { return Ok(None) };
+        let dtype = self.dtype(canonical, &shape);
+        let Some(rows) = self.assembly.rows_as_stored(canonical, shape, dtype)?.filter(|_| isa.runs(products)) else {
+            return Ok(None);
+        };
+        let memory = self.assembly.memory.next().unwrap_or_default();
+        let read = |range, buffer: &mut _, pack: &mut dyn FnMut(&[&[u8]])| rows.read(range, buffer, pack);
+        Ok(Some(vec![Packed::read(shape, element(dtype), products, isa, memory, read)?]))
     }
 }
 

@@ -178,7 +178,7 @@ impl Checkpoint {
     /// Loads all but the layers, which every forward pass reads from the files as long as these match the stamp. The first layer
     /// is read now, the others are only looked up.
     pub fn stream(
-        self,
+        mut self,
         form: Form,
         dtype: DType,
         device: &Device,
@@ -188,6 +188,7 @@ impl Checkpoint {
         if let Some(reason) = self.why_not_streamed(device) {
             return Err(ModelError::Forward(reason));
         }
+        self.weights.bypass_cache();
         let checkpoint = Arc::new(self);
         let Network::Decoder(arch, storage) = &checkpoint.description.network else {
             return Err(ModelError::Forward("only decoders have layers to stream".to_owned()));
@@ -202,9 +203,10 @@ impl Checkpoint {
         }
         let layers = LayerStream::new(arch.sizes.layers, {
             let (checkpoint, arch, storage, device) = (Arc::clone(&checkpoint), arch.clone(), *storage, device.clone());
-            Box::new(move |index| {
+            Box::new(move |index, memory| {
                 files.read_unchanged(&stamp, || {
                     let mut assembly = Assembly::new(&checkpoint.weights, &storage, Some(&arch));
+                    assembly.reuse(memory);
                     DecoderLayer::new(&arch, index, form, &mut assembly.source(form, dtype, &device))
                 })
             })
@@ -286,12 +288,12 @@ impl<S: ProvideTensors> ProvideTensors for RecordedTensors<S> {
         self.source.tensor(name, shape)
     }
 
-    fn blocks(&mut self, name: &str, shape: [usize; 2]) -> Result<Option<Vec<Packed>>, ModelError> {
-        let blocks = self.source.blocks(name, shape)?;
-        if blocks.is_some() {
+    fn packed(&mut self, name: &str, shape: [usize; 2]) -> Result<Option<Vec<Packed>>, ModelError> {
+        let packed = self.source.packed(name, shape)?;
+        if packed.is_some() {
             self.tensors.push((name.to_owned(), shape.to_vec()));
         }
-        Ok(blocks)
+        Ok(packed)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::error::ModelError;
 use super::gguf::{GgufError, GgufFile};
+use super::positioned::{Sector, open_past_cache, read_exact_at, read_window};
 use super::stamp::Stamp;
 use memmap2::{Mmap, MmapOptions};
 use mia::texts::hexadecimal;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -95,6 +96,8 @@ pub enum FileBytes {
 pub struct MappedFile {
     map: Mmap,
     file: File,
+    /// The file once more, if its windows are read past the page cache.
+    past_cache: Option<File>,
     path: PathBuf,
 }
 
@@ -120,8 +123,27 @@ impl FileBytes {
             return mapped.read_at(start, out);
         }
         let part = start.checked_add(out.len()).and_then(|end| self.get(start..end));
-        out.copy_from_slice(part.ok_or_else(|| ModelError::Forward("a tensor ends beyond its file".to_owned()))?);
+        out.copy_from_slice(part.ok_or_else(ends_before)?);
         Ok(())
+    }
+
+    /// The bytes of a range, for which `sectors` has room: those of a file on disk are read.
+    ///
+    /// # Errors
+    /// As [`FileBytes::read_at`].
+    pub fn window<'a>(&'a self, range: Range<usize>, sectors: &'a mut [Sector]) -> Result<&'a [u8], ModelError> {
+        if let Self::Mapped(mapped) = self {
+            let file = mapped.past_cache.as_ref().unwrap_or(&mapped.file);
+            return read_window(file, range, sectors).map_err(|why| mapped.error(why));
+        }
+        self.get(range).ok_or_else(ends_before)
+    }
+
+    /// Has windows of a file on disk read past the page cache from now on, where the system does so.
+    pub fn bypass_cache(&mut self) {
+        if let Self::Mapped(mapped) = self {
+            mapped.past_cache = open_past_cache(&mapped.path);
+        }
     }
 
     /// SHA-256 as `sha256:<hex>`.
@@ -153,6 +175,10 @@ impl Deref for FileBytes {
             Self::Memory(files, index) => &files[*index].1,
         }
     }
+}
+
+fn ends_before() -> ModelError {
+    ModelError::Forward("a tensor ends beyond its file".to_owned())
 }
 
 impl ModelFiles {
@@ -203,7 +229,7 @@ impl ModelFiles {
             // SAFETY: the map is private and only read. Where another program writes to the file meanwhile, any bytes may be
             // read, which `read_unchanged` discards; where it truncates the file, the system ends the process.
             let map = unsafe { MmapOptions::new().map_copy_read_only(&file) }?;
-            Ok(FileBytes::Mapped(MappedFile { map, file, path: path.to_owned() }))
+            Ok(FileBytes::Mapped(MappedFile { map, file, past_cache: None, path: path.to_owned() }))
         })
     }
 
@@ -286,37 +312,6 @@ fn open_regular(path: &Path) -> io::Result<File> {
     }
     let what = if kind.is_dir() { "it is a directory" } else { "it is no regular file" };
     Err(io::Error::new(io::ErrorKind::InvalidInput, what))
-}
-
-/// Fills `out` from a position of a file on.
-fn read_exact_at(file: &File, mut out: &mut [u8], mut position: u64) -> io::Result<()> {
-    while !out.is_empty() {
-        match read_at(file, out, position) {
-            Ok(0) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::UnexpectedEof,
-                    "the file is shorter than when it was opened",
-                ));
-            }
-            Ok(count) => {
-                out = &mut out[count..];
-                position += count as u64;
-            }
-            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-            Err(why) => return Err(why),
-        }
-    }
-    Ok(())
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, out: &mut [u8], position: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, out, position)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, out: &mut [u8], position: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, out, position)
 }
 
 /// SHA-256 of a file as `sha256:<hex>`.

@@ -4,15 +4,14 @@ use super::arch::Arch;
 use super::cuda::attention_tiling;
 use super::families::Network;
 use super::gguf::TensorType;
-use super::layers::{LayerPlacement, TOKENS_AT_ONCE};
+use super::layers::{LayerPlacement, TOKENS_AT_ONCE, readers};
 use super::logit_stats;
 use super::lora::LayerProjection;
 use super::mamba::MambaArch;
 use super::ops::{Form, Multiply};
-use super::storage::Storage;
 use super::weights::Weights;
 use candle_core::DType;
-use kernels::packed::{Element, Isa, Packed, Products, packed_bytes, scratch_bytes};
+use kernels::packed::{Element, Isa, Packed, Products, packed_bytes, read_bytes, scratch_bytes};
 use safetensors::Dtype;
 use std::sync::Arc;
 use strum::VariantArray;
@@ -117,19 +116,30 @@ pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DTy
             let layers = sum(&mut used().filter(|name| network.is_of_layer(name)));
             let layer = layers.div_ceil(arch.sizes.layers.max(1) as u64);
             let around = sum(&mut used().filter(|name| !network.is_of_layer(name)));
-            around.saturating_add(layer.saturating_mul(2)).saturating_add(reading_bytes(arch, storage, packed))
+            let are_rows = |form: &PackedForm| !storage.is_transposed(QKV) && all_have_type(stored_as(form.element));
+            around.saturating_add(layer.saturating_mul(2)).saturating_add(reading_bytes(arch, packed.filter(are_rows)))
         }
         _ => sum(&mut used()),
     }
 }
 
-/// Bytes that reading the largest matrix of a layer takes: in a half type as it is stored and in canonical order; otherwise in f32
-/// as it is stored, in canonical order, and in the type that is packed.
-fn reading_bytes(arch: &Arch, storage: &Storage, packed: Option<PackedForm>) -> u64 {
-    let is_read_as_stored = packed.is_some_and(|form| form.element != Element::F32) && !storage.is_transposed(QKV);
-    let bytes_per_element = if is_read_as_stored { 4 } else { 12 };
-    let elements = LayerProjection::VARIANTS.iter().map(|projection| projection.shape(arch));
-    elements.map(|[n, k]| n.saturating_mul(k)).max().unwrap_or(0).saturating_mul(bytes_per_element) as u64
+/// Bytes that reading the largest matrix of a layer takes: the rows that each thread reads, where they are packed as they are stored,
+/// with as many between them; otherwise the matrix in f32 as it is stored, in canonical order, and in the type that is packed.
+fn reading_bytes(arch: &Arch, by_rows: Option<PackedForm>) -> u64 {
+    let bytes = |[n, k]: [usize; 2]| match by_rows {
+        Some(form) => readers().saturating_mul(2 * read_bytes(k, form.element, form.products, form.isa)),
+        None => n.saturating_mul(k).saturating_mul(12),
+    };
+    LayerProjection::VARIANTS.iter().map(|projection| bytes(projection.shape(arch))).max().unwrap_or(0) as u64
+}
+
+/// The type on disk of weights that are packed as they are.
+fn stored_as(element: Element) -> Dtype {
+    match element {
+        Element::F32 => Dtype::F32,
+        Element::F16 => Dtype::F16,
+        Element::Bf16 => Dtype::BF16,
+    }
 }
 
 /// Parameters of packed matrices.

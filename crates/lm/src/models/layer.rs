@@ -7,6 +7,7 @@ use super::lora::{LayerAdapter, LayerProjection};
 use super::ops::{Form, Linear, Norm, QueryKeyNorms, TensorSource, activate, gate};
 use candle_core::{Result, Tensor};
 use kernels::attention::Visibility;
+use kernels::packed::PanelMemory;
 
 pub struct DecoderLayer {
     attention_norm: Norm,
@@ -52,6 +53,12 @@ impl DecoderLayer {
             mlp_down: project(LayerProjection::MlpDown, biases.mlp)?,
             visibility: arch.attention.windows.get(index).copied().flatten().into(),
         })
+    }
+
+    /// The memory of the matrices, in the order in which [`DecoderLayer::new`] loads them.
+    pub fn into_memory(self) -> Vec<PanelMemory> {
+        let projections = [self.qkv, self.attention_out, self.mlp_up, self.mlp_down];
+        projections.map(|projection| projection.weight.into_memory()).into()
     }
 
     /// Maps x `[tokens, hidden]` to the same shape, under what an adapter changes in this layer.

@@ -1,7 +1,10 @@
 //! The layers of a decoder: in memory, or read from the checkpoint in every forward pass.
 //!
-//! While a streamed layer computes, a thread reads the next one, so at most two layers are in memory. Both ways build a layer by
-//! the same function from the same tensors, so they have the same results, bit for bit.
+//! While a streamed layer computes, threads read the next one, so at most two layers are in memory. Each thread reads a few rows of
+//! a matrix and packs them before it reads the next ones: the disk is busy while others pack, and a layer has no second copy. It goes
+//! into the memory of the layer before the last one, since new memory costs a fault for each page, and past the page cache, which
+//! has no room for the model. Both ways build a layer by the same function from the same tensors, so they have the same results, bit
+//! for bit.
 
 use super::arch::Arch;
 use super::batch::PackedBatch;
@@ -9,9 +12,10 @@ use super::device::release_freed;
 use super::error::ModelError;
 use super::layer::DecoderLayer;
 use super::ops::{Form, TensorSource};
+use kernels::packed::PanelMemory;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::Serialize;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{Builder, scope};
 use std::time::{Duration, Instant};
 use utoipa::ToSchema;
@@ -39,8 +43,8 @@ pub enum Layers {
     Streamed(LayerStream),
 }
 
-/// Builds the layer of an index from the checkpoint.
-pub type LoadLayer = Box<dyn Fn(usize) -> Result<DecoderLayer, ModelError> + Send + Sync>;
+/// Builds the layer of an index from the checkpoint, in the memory of another layer where there is one.
+pub type LoadLayer = Box<dyn Fn(usize, Vec<PanelMemory>) -> Result<DecoderLayer, ModelError> + Send + Sync>;
 
 pub struct LayerStream {
     count: usize,
@@ -91,8 +95,7 @@ impl LayerStream {
     /// # Errors
     /// [`ModelError::Forward`] if the system gives no threads.
     pub fn new(count: usize, load: LoadLayer) -> Result<Self, ModelError> {
-        let threads = rayon::current_num_threads().max(READERS);
-        let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("layers-{index}"));
+        let pool = ThreadPoolBuilder::new().num_threads(readers()).thread_name(|index| format!("layers-{index}"));
         Ok(Self { count, load, readers: pool.build().map_err(no_threads)? })
     }
 
@@ -103,32 +106,43 @@ impl LayerStream {
         scope(|scope| {
             // Without room for any: the reader holds the next layer until the one before it has gone.
             let (sender, layers) = sync_channel(0);
+            let (done, used) = channel();
             let reader = Builder::new().name("layers".to_owned());
-            reader.spawn_scoped(scope, move || self.read_all(&sender)).map_err(no_threads)?;
+            reader.spawn_scoped(scope, move || self.read_all(&sender, &used)).map_err(no_threads)?;
             let mut waited = Duration::ZERO;
             for index in 0..self.count {
                 let since = Instant::now();
                 let layer =
                     layers.recv().map_err(|_| ModelError::Forward("the thread that reads layers ended".into()))?;
                 waited += since.elapsed();
-                visit(index, &layer?, waited)?;
+                let layer = layer?;
+                visit(index, &layer, waited)?;
+                // Nobody takes the last ones.
+                done.send(layer).ok();
             }
             Ok(())
         })
     }
 
-    /// Reads all layers, up to the first error, for as long as somebody takes them.
-    fn read_all(&self, layers: &SyncSender<Result<DecoderLayer, ModelError>>) {
+    /// Reads all layers, up to the first error, for as long as somebody takes them. When the one before a layer was taken, the one
+    /// before that had been used.
+    fn read_all(&self, layers: &SyncSender<Result<DecoderLayer, ModelError>>, used: &Receiver<DecoderLayer>) {
         for index in 0..self.count {
-            // Returns the memory of the previous layer to the system.
+            let memory = used.try_recv().map_or_else(|_| Vec::new(), DecoderLayer::into_memory);
+            // Returns what else the layer had to the system.
             release_freed();
-            let layer = self.readers.install(|| (self.load)(index));
+            let layer = self.readers.install(|| (self.load)(index, memory));
             let is_last = layer.is_err();
             if layers.send(layer).is_err() || is_last {
                 return;
             }
         }
     }
+}
+
+/// The number of threads that read the layers of a model.
+pub fn readers() -> usize {
+    rayon::current_num_threads().max(READERS)
 }
 
 fn no_threads(why: impl ToString) -> ModelError {
@@ -149,7 +163,7 @@ mod tests {
         let sizes =
             Sizes { vocab: 4, hidden: 4, layers: COUNT, heads: 1, kv_heads: 1, head_dim: 4, inner: 4, context: 4 };
         let arch = Arch::new(sizes);
-        let load = move |index| {
+        let load = move |index, _| {
             load(index)?;
             let zeros = |_: &str, shape: &[usize]| Ok(Tensor::zeros(shape, DType::F32, &Device::Cpu)?);
             DecoderLayer::new(&arch, index, Form::Plain, &mut { zeros })

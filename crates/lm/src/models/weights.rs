@@ -121,6 +121,11 @@ impl Weights {
         Ok(weights)
     }
 
+    /// Has the files read past the page cache from now on, where the system does so and their tensors are read in windows.
+    pub fn bypass_cache(&mut self) {
+        self.files.iter_mut().for_each(|(_, file)| file.bypass_cache());
+    }
+
     /// A tensor by its name on disk.
     pub fn find(&self, name: &str) -> Option<Stored<'_>> {
         let (file, tensor) = self.tensors.get(name)?;
@@ -248,7 +253,15 @@ fn shards(index: &[u8]) -> Result<Vec<String>, String> {
     Ok(names.into_iter().collect())
 }
 
-impl Stored<'_> {
+impl<'a> Stored<'a> {
+    /// The file and the place of the elements in it; `None` if these are not one after the other.
+    pub fn contiguous(&self) -> Option<(&'a FileBytes, Range<usize>)> {
+        match &self.tensor.place {
+            Place::Contiguous(data) => Some((self.file, data.clone())),
+            Place::Strided(_) => None,
+        }
+    }
+
     /// The number of bytes of its elements.
     pub fn bytes(&self) -> usize {
         match &self.tensor.place {

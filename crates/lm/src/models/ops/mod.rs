@@ -23,4 +23,4 @@ pub use form::{Form, Multiply};
 pub use linear::{Linear, add_bias};
 pub use mlp::{activate, gate};
 pub use norm::Norm;
-pub use weight::{ProvideTensors, TensorSource, Weight};
+pub use weight::{ProvideTensors, TensorSource, Weight, element};

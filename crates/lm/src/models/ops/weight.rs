@@ -4,7 +4,7 @@ use super::elements::elements;
 use super::form::{Form, Multiply};
 use crate::models::error::ModelError;
 use candle_core::{CpuStorage, DType, Device, Result, Storage, Tensor, bail};
-use kernels::packed::{Element, Isa, Matrix, Packed, Products};
+use kernels::packed::{Element, Isa, Matrix, Packed, PanelMemory, Products};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -22,6 +22,12 @@ pub trait ProvideTensors {
     fn blocks(&mut self, name: &str, shape: [usize; 2]) -> std::result::Result<Option<Vec<Packed>>, ModelError> {
         let _ = (name, shape);
         Ok(None)
+    }
+
+    /// A matrix in the form that products take, if it is packed while it is read or in the blocks that it is stored in; `None`
+    /// if it is to be a tensor.
+    fn packed(&mut self, name: &str, shape: [usize; 2]) -> std::result::Result<Option<Vec<Packed>>, ModelError> {
+        self.blocks(name, shape)
     }
 }
 
@@ -67,7 +73,7 @@ impl Weight {
         form: Form,
         source: TensorSource<'_>,
     ) -> std::result::Result<Self, ModelError> {
-        match source.blocks(name, shape)? {
+        match source.packed(name, shape)? {
             Some(parts) => Ok(Self::from_parts(parts)),
             None => Ok(Self::new(source.tensor(name, &shape)?, form)?),
         }
@@ -147,6 +153,14 @@ impl Weight {
         }
     }
 
+    /// The memory of the panels, for those of other weights.
+    pub fn into_memory(self) -> PanelMemory {
+        match self {
+            Self::Packed(packed) => packed.into_memory(),
+            Self::Plain(_) | Self::Parts(_) => PanelMemory::default(),
+        }
+    }
+
     /// The tensor `[out, in]`, which exists unless the form packs it.
     pub fn tensor(&self) -> Result<&Tensor> {
         match self {
@@ -157,7 +171,7 @@ impl Weight {
 }
 
 /// The type that weights are packed in.
-fn element(dtype: DType) -> Element {
+pub fn element(dtype: DType) -> Element {
     match dtype {
         DType::F16 => Element::F16,
         DType::BF16 => Element::Bf16,
