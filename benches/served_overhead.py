@@ -146,7 +146,7 @@ def main():
         server = vllm(arguments.server, tokenizer, NAME, 512, BATCH)
         more = "moments = true, " * (kind == "vllm" and arguments.moments)
     elif arguments.runs == "llama-cpp-python":
-        takes_texts, texts, words, tokenizer, more = True, 200, 16, ROOT / "tests/fixtures/goldens/llama-gqa", "context = 95, "
+        takes_texts, texts, words, tokenizer, more = True, 400, 16, ROOT / "tests/fixtures/goldens/llama-gqa", "context = 95, "
         server = llama_cpp_python(arguments.server, ROOT / "tests/fixtures/gguf/llama.gguf", NAME, 96)
     else:
         kind, tokenizer = "sglang", ROOT / "models/demo"

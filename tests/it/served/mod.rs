@@ -7,6 +7,7 @@ mod fake_server;
 mod faults;
 mod fleet;
 mod golden_scores;
+mod methods;
 mod sglang;
 mod vllm;
 
