@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """A real vLLM behind the service, compared with independently computed results; and an audit during which it is killed.
 
-    python3 benches/vllm.py TESTBED_DIR VLLM [--program target/release/pdr-audit] [--length 64] [--moments]
+    python3 benches/vllm.py TESTBED_DIR VLLM [--program target/release/pdr-audit] [--length 64] [--kind openai | --moments]
 
 TESTBED_DIR is that of benches/testbed.py; VLLM is the program `vllm`, which serves TESTBED_DIR/model in f32. All scores of the table that need
-log-probabilities alone are requested; a score may differ by 1e-4 + 1e-3 |x| and an AUROC by 1e-4. Then the same texts are audited
-again, vLLM is killed after a quarter of them and started again: the audit must finish with the same scores, up to what vLLM's own numbers vary by
-with the batch. At last the tokens/s of an audit are compared with those of a plain loop of the same prompts, by turns. Exits with 1 if a tolerance is
-exceeded. With `--moments`, vLLM has the plugin in deploy/vllm (pip install --no-deps deploy/vllm), and all scores of the table are requested. Where VLLM is not installed, nothing is checked, and the exit status is 2.
+log-probabilities alone are requested; a score may differ by 1e-4 + 1e-3 |x| and an AUROC by 1e-4. Of 100 texts, scores by vLLM asked as `vllm` and as
+`openai` and by this program itself may differ by 1e-5. Then the same texts are audited again, vLLM is killed after a quarter of them and started
+again: the audit must finish with the same scores, up to what vLLM's own numbers vary by with the batch. Exits with 1 if a tolerance is exceeded.
+
+With `--kind openai`, the audits ask vLLM as a server of OpenAI's kind. With `--moments`, vLLM has the plugin in deploy/vllm (pip install --no-deps
+deploy/vllm), and all scores of the table are requested. Where VLLM is not installed, nothing is checked, and the exit status is 2.
 """
-import argparse, csv, json, os, pathlib, shutil, signal, statistics, subprocess, sys, time, urllib.error, urllib.request
+import argparse, csv, itertools, json, pathlib, shutil, sys, time
+from model_servers import vllm as start_vllm
 from service import Service
 from testbed import method
 
@@ -19,39 +22,10 @@ AUROC = 1e-4
 MODEL = "tiny"
 LENGTH = 512
 BATCH = 4096
-
-
-class Vllm:
-    """A vLLM on a fixed port, which can be killed and started again."""
-
-    def __init__(self, program, model, port=8902):
-        self.port, self.url = port, f"http://127.0.0.1:{port}"
-        self.command = [program, "serve", str(model), "--dtype", "float32", "--max-model-len", str(LENGTH), "--port", str(port), "--host",
-                        "127.0.0.1", "--enforce-eager", "--served-model-name", MODEL, "--max-num-batched-tokens", str(BATCH)]
-        self.environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1",
-                                         "VLLM_USE_V2_MODEL_RUNNER": "0"}
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(self.command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                        start_new_session=True)
-
-    def wait(self):
-        while True:
-            try:
-                return urllib.request.urlopen(f"{self.url}/v1/models").read()
-            except OSError:
-                assert self.process.poll() is None, "vLLM has exited"
-                time.sleep(0.5)
-
-    def kill(self):
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def complete(self, prompts):
-        body = {"model": MODEL, "prompt": prompts, "max_tokens": 1, "prompt_logprobs": 1, "temperature": 0}
-        request = urllib.request.Request(f"{self.url}/v1/completions", json.dumps(body).encode(), {"content-type": "application/json"})
-        return urllib.request.urlopen(request).read()
+# The program's own reading of the model, and vLLM as it is asked.
+KINDS = ["here", "vllm", "openai"]
+# Between vLLM and this program, which sum in another order.
+BY_KIND = 1e-5
 
 
 def audit(service, samples, methods, meanwhile=lambda done: None):
@@ -111,24 +85,17 @@ def tokens(service):
     return next(int(line.split()[-1]) for line in service.text("GET", "/metrics").splitlines() if line.startswith(name))
 
 
-def race(vllm, service, samples, methods, rounds):
-    """Tokens/s of audits and of a plain loop over the same prompts, by turns."""
-    tokenizer = service.call("POST", "/v1/score", {"inputs": [sample["text"] for sample in samples], "methods": ["loss"], "details": ["tokens"]})
-    prompts = [[token["id"] for token in result["tokens"]] for result in tokenizer["results"]]
-    count = sum(map(len, prompts))
-    audits, loops = [], []
-    for _ in range(rounds):
-        audits.append(count / audit(service, samples, methods)[2])
-        start, batch = time.perf_counter(), []
-        for prompt in [*prompts, []]:
-            if not prompt or sum(map(len, batch)) + len(prompt) > BATCH:
-                vllm.complete(batch)
-                batch = []
-            batch.append(prompt)
-        loops.append(count / (time.perf_counter() - start))
-    ratio = statistics.median(a / b for a, b in zip(audits, loops))
-    print(f"audit {statistics.median(audits):.0f} tokens/s, plain loop {statistics.median(loops):.0f}: {ratio:.2f} "
-          f"({min(a / b for a, b in zip(audits, loops)):.2f} to {max(a / b for a, b in zip(audits, loops)):.2f}, {rounds} rounds)")
+def compare_kinds(service, texts):
+    """Prints how far scores of vLLM, asked in two ways, are from those of this program; whether all are within the tolerance."""
+    body = {"inputs": texts, "methods": ["loss", "zlib", "min_k", "lowercase", "ez"]}
+    scores = {}
+    for model in KINDS:
+        results = service.call("POST", "/v1/score", body | {"model": model})["results"]
+        scores[model] = [score for result in results for _, score in sorted(result["scores"].items())]
+    apart = lambda one, other: max(abs(a - b) for a, b in zip(scores[one], scores[other], strict=True))
+    for one, other in itertools.combinations(KINDS, 2):
+        print(f"{len(scores[one])} scores of {one} and {other}: {apart(one, other):.1e} apart")
+    return max(apart("here", "vllm"), apart("here", "openai")) <= BY_KIND
 
 
 def main():
@@ -137,7 +104,7 @@ def main():
     parser.add_argument("vllm")
     parser.add_argument("--program", default="target/release/pdr-audit")
     parser.add_argument("--length", default="64")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--kind", choices=["vllm", "openai"], default="vllm")
     parser.add_argument("--moments", action="store_true")
     arguments = parser.parse_args()
     if not shutil.which(arguments.vllm):
@@ -151,19 +118,28 @@ def main():
     columns = [name for name in table["results"] if name.split("|")[0] in COLUMNS + WITH_MOMENTS * arguments.moments]
     methods = [method(column) for column in columns]
     source = lambda name: json.dumps(str((arguments.testbed / name).resolve()))
-    vllm = Vllm(arguments.vllm, arguments.testbed / "model")
+    vllm = start_vllm(arguments.vllm, arguments.testbed / "model", MODEL, LENGTH, BATCH)
+    served = lambda id, kind, more="": f"""
+        [[models]]
+        id = "{id}"
+        source = "{MODEL}"
+        tokenizer = {source("model")}
+        served = {{ kind = "{kind}", urls = ["{vllm.url}"], max_batch_tokens = {BATCH}{more} }}
+        reference = "reference"
+    """
     config = f"""
         engine.cache = 0
         engine.default_model = "m"
         [[models]]
-        id = "m"
-        source = "{MODEL}"
-        tokenizer = {source("model")}
-        served = {{ kind = "vllm", urls = ["{vllm.url}"], max_batch_tokens = {BATCH}, moments = {str(arguments.moments).lower()} }}
+        id = "here"
+        source = {source("model")}
         reference = "reference"
         [[models]]
         id = "reference"
         source = {source("ref-model")}
+        {served("m", arguments.kind, ", moments = true" * arguments.moments)}
+        {served("vllm", "vllm")}
+        {served("openai", "openai")}
     """
     try:
         vllm.wait()
@@ -172,9 +148,8 @@ def main():
             state, rows, _ = audit(service, samples, methods)
             print(json.dumps(state["results"]["provenance"]["backend"]))
             ok = compare(state, rows, table, references)
+            ok &= compare_kinds(service, [sample["text"] for sample in samples[:100]])
             ok &= survive(vllm, service, samples, [method("loss")], rows)
-            vllm.wait()
-            race(vllm, service, samples, [method("loss")], arguments.rounds)
     finally:
         vllm.kill()
     return not ok

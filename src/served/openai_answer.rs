@@ -56,6 +56,10 @@ pub struct SentPrompt<'a> {
     pub with_best: bool,
 }
 
+/// Maximum number of tokens that llama-cpp-python, which takes texts, generates beyond those that were asked for: the rest of a character
+/// whose first byte is a token.
+const REST_OF_CHARACTER: usize = 3;
+
 /// Error for a server that gives no log-probabilities of prompts, with advice.
 pub const WITHOUT_PROMPT: &str = "it answers without log-probabilities of the prompt, as the server of llama.cpp, Ollama and TGI do on this \
      route (TGI also with `--enable-prefill-logprobs`); serve the model with vLLM, SGLang (`kind = \"sglang\"`) or llama-cpp-python \
@@ -106,7 +110,8 @@ impl EchoChoice {
             return Some(format!("token {index}{place} is {ours:?} here and {theirs:?} at the server"));
         }
         let entries = self.entries()?;
-        let counts = count..=count + sent.generated;
+        let beyond = if sent.text.is_some() && sent.generated > 0 { REST_OF_CHARACTER } else { 0 };
+        let counts = count..=count + sent.generated + beyond;
         (!counts.contains(&entries)).then(|| format!("{entries} log-probabilities for {count} tokens"))
     }
 

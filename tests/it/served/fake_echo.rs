@@ -36,6 +36,8 @@ pub struct EchoManners {
     /// Maximum number of most probable tokens; none are reported if it is 0.
     pub best: usize,
     pub beginning: Beginning,
+    /// Number of tokens generated where one is asked for: a server may finish a character whose first byte is a token.
+    pub generates: usize,
     /// True if it reports for each token the numbers of the next position, and no token that was generated.
     pub is_shifted: bool,
     /// Change made to the text of a prompt before it is read.
@@ -51,19 +53,21 @@ impl Default for EchoManners {
             takes_zero: true,
             best: 20,
             beginning: Beginning::Absent,
+            generates: 1,
             is_shifted: false,
             reads: str::to_owned,
         }
     }
 }
 
-/// As llama-cpp-python: texts alone, one token generated, and no number for the first token of the text.
+/// As llama-cpp-python: texts alone, the four bytes of a character generated, and no number for the first token of the text.
 pub fn llama_cpp_python() -> EchoManners {
     EchoManners {
         takes: Takes::Text,
         names_ids: false,
         takes_zero: false,
         beginning: Beginning::LeftOut,
+        generates: 4,
         ..EchoManners::default()
     }
 }
@@ -162,7 +166,7 @@ fn choice(state: &FakeState, index: usize, prompt: &ReadPrompt, request: &Value)
     }
     if request["max_tokens"] == 1 && !(is_echo && manners.is_shifted) {
         let (id, top) = state.first_choice(ids);
-        entries.push(entry(id, top, id, top));
+        entries.extend((0..manners.generates).map(|_| entry(id, top, id, top)));
     }
     let ends = entries.iter().scan(0, |end, (name, ..)| {
         *end += name.chars().count();

@@ -10,6 +10,7 @@ mod fleet;
 mod golden_scores;
 mod kinds;
 mod lies;
+mod methods;
 mod sglang;
 mod tgi;
 mod vllm;
