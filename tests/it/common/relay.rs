@@ -31,6 +31,8 @@ pub struct RelayState {
     pub target: SocketAddr,
     /// Treatment of the next requests for statistics, in their order.
     pub next: VecDeque<Act>,
+    /// True if all requests wait once the next ones have been treated, until this is false.
+    pub holds_after: bool,
     /// Treatment of all requests after those.
     pub always: Act,
     /// The heads of all requests.
@@ -50,8 +52,15 @@ pub struct Relay {
 impl Relay {
     pub fn to(target: SocketAddr) -> Self {
         let (next, heads) = (VecDeque::new(), Vec::new());
-        let state =
-            Arc::new(Mutex::new(RelayState { target, next, always: Act::Pass, heads, forwards: 0, probe: None }));
+        let state = Arc::new(Mutex::new(RelayState {
+            target,
+            next,
+            holds_after: false,
+            always: Act::Pass,
+            heads,
+            forwards: 0,
+            probe: None,
+        }));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let relay = Self { port: listener.local_addr().unwrap().port(), state };
         let state = Arc::clone(&relay.state);
@@ -106,8 +115,9 @@ fn relayed(stream: &TcpStream, state: &Mutex<RelayState>) -> std::io::Result<()>
         state.heads.push(head.clone());
         state.forwards += usize::from(is_forward);
         let next = if is_forward { state.next.pop_front() } else { None };
-        (next.unwrap_or_else(|| state.always.clone()), state.target)
+        (next, state.target)
     };
+    let act = act.unwrap_or_else(|| always(state));
     let mut answer = match &act {
         Act::Close => return Ok(()),
         Act::Say(head, body) => {
@@ -128,6 +138,18 @@ fn relayed(stream: &TcpStream, state: &Mutex<RelayState>) -> std::io::Result<()>
         Act::Pass | Act::Close | Act::Say(..) | Act::Write(_) => {}
     }
     stream.write_all(&answer)
+}
+
+/// The treatment of a request that has none of its own, once it does not wait any more.
+fn always(state: &Mutex<RelayState>) -> Act {
+    loop {
+        let state = state.lock().unwrap();
+        if !(state.holds_after && state.next.is_empty()) {
+            return state.always.clone();
+        }
+        drop(state);
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// The answer of the server behind it.

@@ -1,7 +1,7 @@
 //! Faults between a front and its servers.
 
 use super::kinds::{ENGINE, Kind, kinds};
-use super::{fault_of, silent, until};
+use super::{fault_of, silent, until, until_said};
 use crate::common::app::{App, TINY};
 use crate::common::client::send;
 use crate::common::relay::Act;
@@ -69,12 +69,12 @@ async fn faults_of_a_server_pass_and_cost_no_text() {
         let want = front.score(&body()).await["results"].clone();
         for (act, reason) in passing() {
             relay.state().next.push_back(act.clone());
+            relay.state().holds_after = true;
             let request = front.request(Method::POST, "/v1/score").json(&body());
             let asked = tokio::spawn(send(request));
-            until("the fault shows", || silent(&front.engine)[0].is_some() || asked.is_finished()).await;
-            let said = silent(&front.engine)[0].clone().unwrap_or_default();
-            assert!(said.contains(reason), "{kind:?}: {act:?}: {said}");
+            let said = until_said(&front, reason).await;
             assert!(!said.contains("127.0.0.1"), "the URL is told: {said}");
+            relay.state().holds_after = false;
             assert_eq!(asked.await.unwrap().ok()["results"], want, "{kind:?}: {act:?}");
             until("the server answers again", || silent(&front.engine)[0].is_none()).await;
         }
@@ -91,8 +91,7 @@ async fn a_batch_that_is_too_large_is_halved_and_a_text_that_is_refused_fails_al
         let front = kind.front(&[relay.url()], Duration::from_secs(20)).await;
         let want = front.score(&body()).await["results"].clone();
         let refuse = || Act::Say("422 Unprocessable Content\r\n", json!({ "detail": "no such id" }).to_string());
-        // The batch, and then its first half.
-        relay.state().next.extend((0..2 * kind.refusals()).map(|_| refuse()));
+        relay.state().next.extend((0..kind.refusals()).map(|_| refuse()));
         front.post("/v1/score", &body()).await.problem(503);
         assert_eq!(silent(&front.engine), [None], "the server answers");
         assert_eq!(front.score(&body()).await["results"], want);

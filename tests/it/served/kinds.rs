@@ -60,9 +60,10 @@ impl Kind {
         App::with(|settings| self.settings(settings, urls, timeout)).await
     }
 
-    /// Number of requests after which a batch is refused: SGLang is asked once more, with a token to generate.
+    /// Number of answers that refuse a batch of two texts, and then one of them at least. SGLang is asked again each time, with a token
+    /// to generate, and may be asked for both halves at once.
     pub fn refusals(self) -> usize {
-        if self.kind == ServedKind::Sglang { 2 } else { 1 }
+        if self.kind == ServedKind::Sglang { 6 } else { 2 }
     }
 
     /// A part of the requests by which the model is checked.

@@ -57,15 +57,15 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Waits until this is a part of the reason why the first server does not answer.
-async fn until_said(front: &App, reason: &str) {
+/// Waits until this is a part of the reason why the first server does not answer, and returns the reason.
+async fn until_said(front: &App, reason: &str) -> String {
     let end = Instant::now() + Duration::from_secs(30);
     loop {
         let said = silent(&front.engine).swap_remove(0);
-        if said.as_ref().is_some_and(|said| said.contains(reason)) {
-            return;
+        match said {
+            Some(said) if said.contains(reason) => return said,
+            said => assert!(Instant::now() < end, "{said:?}, not {reason}"),
         }
-        assert!(Instant::now() < end, "{said:?}, not {reason}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
