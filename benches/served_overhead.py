@@ -5,9 +5,9 @@
     python3 benches/served_overhead.py llama-cpp-python --server PYTHON       # a Python that has it, with its server
     python3 benches/served_overhead.py sglang-stand-in
 
-and `--program target/release/pdr-audit`, `--rounds 7`. By turns, an audit of all texts for `loss` and a loop over the same token ids (texts, where the
-server takes no ids) in as many threads as the program has requests in flight, each with a connection that it keeps; texts go in the same order in
-requests of as many tokens as fit. The mean log-probability of each text must be the same both ways. `vllm` and `openai` with vLLM: vLLM serves
+and `--program target/release/pdr-audit`, `--rounds 7`, `--in-flight 2`. By turns, an audit of all texts for `loss` and a loop over the same token ids
+(texts, where the server takes no ids) that has `--in-flight` requests at a time, each on a connection that it keeps: one by default, which is a plain loop, or
+two, as many as the program has. Texts go in the same order in requests of as many tokens as fit. The mean log-probability of each text must be the same both ways. `vllm` and `openai` with vLLM: vLLM serves
 TESTBED_DIR/model in f32. llama-cpp-python serves a small fixture. The stand-in takes a fixed time for each token, so that no answer waits for
 the processor; its numbers are those of no model.
 """
@@ -18,8 +18,6 @@ from service import Service
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 NAME = "m"
 BATCH = 4096
-# A batch runs and one waits.
-IN_FLIGHT = 2
 SECONDS_PER_TOKEN = 20e-6
 # A sum of log-probabilities in f32 in another batch.
 SAME = 1e-4
@@ -67,7 +65,7 @@ def batches(prompts, most):
     yield range(start, len(prompts))
 
 
-def loop(port, kind, prompts, texts):
+def loop(port, kind, prompts, texts, in_flight):
     """The mean log-probability of each prompt, or of each text where there are some."""
     question, numbers = KINDS[kind]
     means, waiting, lock = [None] * len(prompts), batches(prompts, 0 if texts else BATCH), threading.Lock()
@@ -88,7 +86,7 @@ def loop(port, kind, prompts, texts):
             for index, lps in zip(batch, numbers(answer, asked), strict=True):
                 means[index] = statistics.fmean(lps)
 
-    threads = [threading.Thread(target=ask) for _ in range(IN_FLIGHT)]
+    threads = [threading.Thread(target=ask) for _ in range(in_flight)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -105,16 +103,16 @@ def audit(service, samples):
     return [row["scores"]["loss"] for row in rows if "scores" in row]
 
 
-def race(server, service, kind, samples, takes_texts, rounds):
+def race(server, service, kind, samples, takes_texts, arguments):
     """Prints the tokens/s of audits and of loops, by turns, and their ratio."""
     texts = [sample["text"] for sample in samples]
     known = service.call("POST", "/v1/score", {"inputs": texts, "methods": ["loss"], "details": ["tokens"]})
     prompts = [[token["id"] for token in result["tokens"]] for result in known["results"]]
     print(json.dumps(known["model"]["backend"]))
     count, rates, apart = sum(map(len, prompts)), ([], []), 0.0
-    for _ in range(rounds):
+    for _ in range(arguments.rounds):
         means = []
-        for rate, run in zip(rates, (lambda: audit(service, samples), lambda: loop(server.port, kind, prompts, takes_texts and texts))):
+        for rate, run in zip(rates, (lambda: audit(service, samples), lambda: loop(server.port, kind, prompts, takes_texts and texts, arguments.in_flight))):
             start = time.perf_counter()
             means.append(run())
             rate.append(count / (time.perf_counter() - start))
@@ -122,7 +120,7 @@ def race(server, service, kind, samples, takes_texts, rounds):
     assert apart <= SAME, f"the mean log-probability of a text differs by {apart}"
     ratios = [ours / theirs for ours, theirs in zip(*rates)]
     spread = lambda values, form: f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
-    print(f"{len(texts)} texts, {count} tokens, {rounds} rounds; means of texts within {apart:.1e}")
+    print(f"{len(texts)} texts, {count} tokens, {arguments.rounds} rounds, {arguments.in_flight} in flight in the loop; means of texts within {apart:.1e}")
     print(f"audit {spread(rates[0], '.0f')} tokens/s, plain loop {spread(rates[1], '.0f')}: ratio {spread(ratios, '.3f')}")
 
 
@@ -139,6 +137,7 @@ def main():
     parser.add_argument("--moments", action="store_true")
     parser.add_argument("--program", default="target/release/pdr-audit")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--in-flight", type=int, default=1)
     arguments = parser.parse_args()
     kind, takes_texts, texts, words, data, more = arguments.kind, False, None, None, ROOT / "models/demo/audit.jsonl", ""
     if arguments.runs == "vllm":
@@ -168,7 +167,7 @@ def main():
         server.wait()
         with Service(arguments.program, config) as service:
             service.wait(lambda: service.call("GET", "/readyz")["ready"])
-            race(server, service, kind, samples, takes_texts, arguments.rounds)
+            race(server, service, kind, samples, takes_texts, arguments)
     finally:
         server.kill()
 

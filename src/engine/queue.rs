@@ -6,7 +6,8 @@
 //! is left. So of principals that have work waiting each gets the same share of tokens, and one that asks for little does not wait
 //! for one that has asked for much. The entries of one principal keep the order of their arrival, unless one before them is cancelled. A
 //! principal whose batch work comes after a pause has its first [`CREDIT`] budgets before others: a short audit does not take twice its
-//! time beside a long one. Once nothing of a class waits, nobody owes anything: who had the device alone does not wait for it later.
+//! time beside a long one. When the queue of a class is empty, earlier use no longer counts: a principal that had the
+//! device to itself does not wait for that later.
 //!
 //! A batch is formed by these rules:
 //!

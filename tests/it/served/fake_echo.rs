@@ -60,7 +60,8 @@ impl Default for EchoManners {
     }
 }
 
-/// As llama-cpp-python: texts alone, the four bytes of a character generated, and no number for the first token of the text.
+/// Answers like llama-cpp-python: it takes texts alone, generates the four bytes of a character, and has no number for the first token of
+/// the text.
 pub fn llama_cpp_python() -> EchoManners {
     EchoManners {
         takes: Takes::Text,

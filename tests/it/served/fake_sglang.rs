@@ -59,10 +59,10 @@ impl FakeState {
         if id < self.vocab_size - 1 { id } else { 0 }
     }
 
-    /// As many of the most probable ids before this one as are wanted, with it where it is the first choice.
+    /// The `wanted` most probable ids at a position; the id of the text is among them only where it is the first choice.
     fn best(&self, id: u32, lp: f64, top: f64, wanted: usize) -> Value {
         let first = if lp == top { id } else { (id + 1) % self.vocab_size };
-        // What is left for others is less than what these have.
+        // The other ids share the remaining probability, so each of them has less than these.
         let others = (2..)
             .map(|step| (id + step) % self.vocab_size)
             .zip(1..)

@@ -75,7 +75,7 @@ pub fn packed_bytes([n, k]: [usize; 2], element: Element, products: Products, is
     n.div_ceil(layout.columns()).saturating_mul(layout.lines(element, k)).saturating_mul(size_of::<PackedLine>())
 }
 
-/// The number of panels that are read at a time, of which each has this number of bytes.
+/// The number of panels of `bytes` bytes each that are read at a time.
 fn panels_at_once(bytes: usize) -> usize {
     (READ / bytes.max(1)).max(1)
 }
@@ -113,8 +113,8 @@ impl Packed {
     /// Those of `read`.
     ///
     /// # Panics
-    /// As [`Packed::new`], or if `read` gives other rows than those that it is to read: errors of the caller, never of a
-    /// request.
+    /// For the reasons of [`Packed::new`], or if `read` passes on another number of rows than it was asked for: errors of the
+    /// caller, never of a request.
     pub fn read<B: Default, E: Send>(
         [n, k]: [usize; 2],
         element: Element,
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
     use crate::packed::tests::{in_each_type, noise, same};
 
-    /// Several pieces, one or two panels each, of which the last is not full; odd k, and rows at odd addresses.
+    /// Packs several pieces of one or two panels each, the last one not full, with odd k and rows at odd addresses.
     #[test]
     fn weights_that_are_read_in_pieces_take_the_place_of_others() {
         let shape @ [n, k] = [325, 4097];

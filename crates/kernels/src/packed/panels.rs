@@ -17,7 +17,7 @@ pub fn lines_of_pair(element: Element) -> usize {
     if element == Element::F32 { 2 * VECTORS } else { VECTORS }
 }
 
-/// Fills a panel of zeros with rows of weights `[n, k]`, of which each is a column of the panel.
+/// Fills a panel of zeros with rows of weights `[n, k]`; each row is a column of the panel.
 ///
 /// In every type, words of a row are a line apart in each vector.
 pub fn pack(lines: &mut [PackedLine], rows: &[&[u8]]) {

@@ -20,7 +20,7 @@ pub fn lines_of_step(terms: Terms) -> usize {
     terms.weight() * 2 * TILE_ROWS
 }
 
-/// Fills a panel of zeros with the terms of rows of weights `[n, k]`, of which each is a column of the panel.
+/// Fills a panel of zeros with the terms of rows of weights `[n, k]`; each row is a column of the panel.
 pub fn pack(lines: &mut [PackedLine], rows: &[&[u8]], element: Element, terms: Terms) {
     for (column, row) in rows.iter().enumerate() {
         for (q, value) in element.values(row).enumerate() {

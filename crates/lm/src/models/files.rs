@@ -130,7 +130,7 @@ impl FileBytes {
     /// The bytes of a range, for which `sectors` has room: those of a file on disk are read.
     ///
     /// # Errors
-    /// As [`FileBytes::read_at`].
+    /// [`ModelError`] if the file cannot be read or ends before the range does.
     pub fn window<'a>(&'a self, range: Range<usize>, sectors: &'a mut [Sector]) -> Result<&'a [u8], ModelError> {
         if let Self::Mapped(mapped) = self {
             let file = mapped.past_cache.as_ref().unwrap_or(&mapped.file);

@@ -16,10 +16,10 @@ const SECTOR: usize = 4096;
 #[repr(C, align(4096))]
 pub struct Sector([u8; SECTOR]);
 
-// SAFETY: bytes without padding, of which all values are valid.
+// SAFETY: an array of bytes that fills its alignment has no padding, and zeros are a valid value.
 unsafe impl bytemuck::Zeroable for Sector {}
 
-// SAFETY: as above.
+// SAFETY: it has no padding, and every value of its bytes is valid.
 unsafe impl bytemuck::Pod for Sector {}
 
 impl Sector {

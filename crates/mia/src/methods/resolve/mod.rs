@@ -168,7 +168,7 @@ fn check_access(methods: &[LabelledMethod], scope: &Scope, faults: &mut Faults) 
     }
 }
 
-/// Refuses methods that tune a model of which no adapter can be tuned.
+/// Refuses methods that tune the model where no adapter of it can be tuned.
 fn check_tuning(methods: &[LabelledMethod], scope: &Scope, faults: &mut Faults) {
     let (Some(model), Some(untunable)) = (scope.model, scope.untunable) else { return };
     for labelled in methods.iter().filter(|labelled| labelled.method.split().is_some()) {
