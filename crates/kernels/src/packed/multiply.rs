@@ -14,12 +14,20 @@ use crate::activation;
 use crate::activation::Activation;
 use crate::shared_mut::SharedMut;
 use rayon::prelude::*;
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// Bytes of activations that stay in the L2 cache while panels are multiplied.
 const ACTIVATIONS: usize = 512 << 10;
 /// Parts per thread, so that no thread waits long for the last one.
 const PARTS: usize = 16;
+/// Minimum number of rows that weights in blocks are converted for, unless there are fewer.
+const ROWS_PER_CONVERSION: usize = 64;
+
+thread_local! {
+    /// A panel's weights in f32 for the steps of a chain.
+    static CONVERTED: RefCell<Vec<PackedLine>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Rows of activations and panels of weights to be multiplied.
 struct ProductPart {
@@ -135,13 +143,25 @@ impl Packed {
 
     /// Disjoint parts that make up a product of `rows` rows, enough of them to keep every thread busy.
     fn parts(&self, rows: usize) -> Vec<ProductPart> {
-        let row_blocks: Vec<_> = blocks(rows, self.rows_in_cache()).collect();
+        let row_blocks: Vec<_> = blocks(rows, self.rows_of_part(rows)).collect();
         let cuts = (PARTS * rayon::current_num_threads()).div_ceil(row_blocks.len().max(1));
         let width = self.panels().div_ceil(cuts).max(1);
         let with_panels = |rows: Range<usize>| {
             blocks(self.panels(), width).map(move |panels| ProductPart { rows: rows.clone(), panels })
         };
         row_blocks.into_iter().flat_map(with_panels).collect()
+    }
+
+    /// Rows of a part of a product of `rows` rows. Few panels of weights in blocks are shared by several parts, which convert
+    /// them each, so that threads end at about the same time.
+    fn rows_of_part(&self, rows: usize) -> usize {
+        let block = self.rows_in_cache();
+        if let Storage::Panels(_) = self.weights {
+            return block;
+        }
+        let parts = (PARTS / 2 * rayon::current_num_threads()).div_ceil(self.panels().max(1));
+        let rows = rows.div_ceil(parts).next_multiple_of(ROWS);
+        rows.clamp(ROWS_PER_CONVERSION, block)
     }
 
     /// Rows of activations that fit in the L2 cache, in whole tiles: their steps of a chain where the weights are converted
@@ -159,7 +179,6 @@ impl Packed {
     /// # Safety
     /// The results of the part are inside the allocation of `target`, and no other thread accesses them.
     unsafe fn fill(&self, target: Target, x: &Rows, part: &ProductPart, activation: Option<Activation>) {
-        let mut converted = Vec::new();
         for panel in part.panels.clone() {
             let columns = self.columns(panel..panel + 1);
             let row_tiles = || part.rows.clone().step_by(ROWS).map(|row| row..(row + ROWS).min(part.rows.end));
@@ -180,12 +199,12 @@ impl Packed {
                         }
                     }
                 }
-                Storage::Blocks(weights) => {
+                Storage::Blocks(weights) => CONVERTED.with_borrow_mut(|lines| {
                     for steps in blocks(self.k, CHAIN) {
-                        weights.panel(&mut converted, panel, steps.clone());
-                        row_tiles().for_each(|rows| fill_tile(rows, steps.clone(), &converted));
+                        let lines = weights.panel(lines, panel, steps.clone());
+                        row_tiles().for_each(|rows| fill_tile(rows, steps.clone(), lines));
                     }
-                }
+                }),
             }
             if let Some(activation) = activation {
                 let Target { out, stride, .. } = target.from(part.rows.start, columns.start);

@@ -109,19 +109,18 @@ fn dequantise_with_minima<const N: usize>(
         let scale: [f32; N] = each_column(|column| d[column] * f32::from(scale[column]));
         let min: [f32; N] = each_column(|column| d_min[column] * f32::from(min[column]));
         // Two parts share 32 bytes, the first in their lower halves; all of them share those of fifth bits.
-        let (first, shift) = (part / 2 * 32, part % 2 * 4);
-        for step in 0..32 {
-            let (quants, weights) = (&quants[first + step], &mut steps[32 * part + step]);
-            let mut write = |upper: [u8; N]| {
-                for column in 0..N {
-                    let quant = quants[column] >> shift & 15 | upper[column];
-                    weights[column] = scale[column] * f32::from(quant) - min[column];
-                }
-            };
-            match fifth {
-                Some(fifth) => write(each_column(|column| (fifth[step][column] >> part & 1) << 4)),
-                None => write([0; N]),
+        let (quants, steps) = (&quants[part / 2 * 32..][..32], &mut steps[part * 32..][..32]);
+        let lower = |quant: u8| u32::from(quant) >> (part % 2 * 4) & 15;
+        let weight = |column: usize, quant: u32| scale[column] * quant as i32 as f32 - min[column];
+        let Some(fifth) = fifth else {
+            for (weights, quants) in steps.iter_mut().zip(quants) {
+                *weights = each_column(|column| weight(column, lower(quants[column])));
             }
+            continue;
+        };
+        for ((weights, quants), fifth) in steps.iter_mut().zip(quants).zip(fifth) {
+            let upper = |fifth: u8| (u32::from(fifth) >> part & 1) << 4;
+            *weights = each_column(|column| weight(column, lower(quants[column]) | upper(fifth[column])));
         }
     }
 }
@@ -133,15 +132,16 @@ fn dequantise_q6<const N: usize>(block: &[[u8; N]], steps: &mut [[f32; N]]) {
         let scale = &block[192 + part];
         let scale: [f32; N] = each_column(|column| d[column] * f32::from(scale[column] as i8));
         // The lower 4 bits of 128 weights share 64 bytes, and the upper 2 bits 32.
-        let (half, low_shift, high_shift) = (part / 8, part / 4 % 2 * 4, part / 2 % 4 * 2);
-        for step in 0..16 {
-            let index = 16 * part + step;
-            let (low, high) = (&block[64 * half + index % 64], &block[128 + 32 * half + index % 32]);
-            let weights = &mut steps[index];
-            for column in 0..N {
-                let quant = (low[column] >> low_shift & 15 | (high[column] >> high_shift & 3) << 4) as i8 - 32;
-                weights[column] = scale[column] * f32::from(quant);
-            }
+        let (half, first) = (part / 8, 16 * part);
+        let (low_shift, high_shift) = (part / 4 % 2 * 4, part / 2 % 4 * 2);
+        let low = &block[64 * half + first % 64..][..16];
+        let high = &block[128 + 32 * half + first % 32..][..16];
+        for ((weights, low), high) in steps[first..][..16].iter_mut().zip(low).zip(high) {
+            *weights = each_column(|column| {
+                let (low, high) = (u32::from(low[column]), u32::from(high[column]));
+                let quant = (low >> low_shift & 15 | (high >> high_shift & 3) << 4) as i32 - 32;
+                scale[column] * quant as f32
+            });
         }
     }
 }

@@ -52,12 +52,17 @@ impl Blocks {
         Ok(Self { lines, format, k })
     }
 
-    /// Replaces `lines` by some steps of k of a panel, as [`panels`](super::panels) has them in f32. The steps are whole
-    /// blocks.
-    pub fn panel(&self, lines: &mut Vec<PackedLine>, panel: usize, steps: Range<usize>) {
-        lines.resize(steps.len() * VECTORS, PackedLine([0; LANES]));
+    /// Writes some steps of k of a panel to the first of `lines`, and returns these: as [`panels`](super::panels) has them in
+    /// f32. The steps are whole blocks.
+    pub fn panel<'a>(&self, lines: &'a mut Vec<PackedLine>, panel: usize, steps: Range<usize>) -> &'a [PackedLine] {
+        let length = steps.len() * VECTORS;
+        if lines.len() < length {
+            lines.resize(length, PackedLine([0; LANES]));
+        }
+        let lines = &mut lines[..length];
         let (format, blocks, steps) = (self.format, self.blocks(panel, steps), f32_steps(lines));
         vectorised!(format.dequantise(blocks, steps));
+        lines
     }
 
     /// Copies the weights of one of the n into `out` `[k]`.
