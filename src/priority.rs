@@ -1,14 +1,18 @@
 //! The priority of threads: what decompresses, parses or tokenizes in bulk leaves the processor to what scores.
 
-/// Nice value of threads with a low priority. Linux shares a processor out by weights, and there may be many such threads: sixteen of them
-/// have less than a quarter of the weight of one thread of the usual priority.
-#[cfg(target_os = "linux")]
-const LOW: i32 = 19;
-
-/// Lowers the priority of this thread, where threads have priorities of their own.
+/// Lowers the priority of this thread, where threads have priorities of their own: it runs when no other thread would. A process that it
+/// starts inherits that. A high nice value is not enough: Linux lets a thread of any nice value end its slice of some milliseconds
+/// when one of the threads that multiply wakes up, and the others wait for that one.
 pub fn lower() {
     #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::nice(LOW) {
-        tracing::debug!(%error, "a thread runs at the usual priority");
+    {
+        use thread_priority::{
+            NormalThreadSchedulePolicy::Idle, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
+            thread_native_id,
+        };
+        let policy = ThreadSchedulePolicy::Normal(Idle);
+        if let Err(error) = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy) {
+            tracing::debug!(?error, "a thread runs at the usual priority");
+        }
     }
 }
