@@ -60,7 +60,7 @@ impl Keyring {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         let known = |name: &str| keys.iter().map(|key| &key.client).find(|client| client.name() == name);
         let quota = |(name, limits): (String, ClientLimits)| {
-            let quota = known(&name).map_or_else(Arc::<Quota>::default, |client| Arc::clone(&client.quota));
+            let quota = known(&name).map_or_else(|| Arc::new(Quota::new(limits)), |client| Arc::clone(&client.quota));
             quota.set_limits(limits);
             (name, quota)
         };

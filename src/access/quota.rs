@@ -9,12 +9,41 @@ use tokio::time::error::Elapsed;
 #[derive(Debug, Default)]
 pub struct Quota {
     usage: Mutex<QuotaUsage>,
-    storing: tokio::sync::Mutex<()>,
-    deleting: tokio::sync::Mutex<()>,
+    additions: Changes,
+    deletions: Changes,
+    /// Whether changes of the store are followed by pauses: there are other clients.
+    has_pauses: bool,
 }
 
 /// Maximum time that a request waits for the client's others that change the store.
 const STORING_TIME: Duration = Duration::from_secs(10);
+
+/// Length of the pause after a submission, a deletion or the beginning of an upload, in multiples of the time that it took: one client's
+/// changes take a quarter of the time at most of what they share with others' work.
+const PAUSE: u32 = 3;
+/// The same after a part of an upload.
+const PAUSE_OF_PART: u32 = 1;
+/// Maximum length of that pause.
+const MAX_PAUSE: Duration = Duration::from_millis(250);
+
+/// Changes of the store by a client, one after another: the end of the pause after the last one.
+type Changes = tokio::sync::Mutex<Option<tokio::time::Instant>>;
+
+/// A change of the store; the client's others wait until it is dropped.
+#[derive(Debug)]
+pub struct StoreChange<'a> {
+    pause_ends: tokio::sync::MutexGuard<'a, Option<tokio::time::Instant>>,
+    begun: tokio::time::Instant,
+    /// Length of the pause after it, in multiples of its time.
+    pause: u32,
+}
+
+impl Drop for StoreChange<'_> {
+    fn drop(&mut self) {
+        let pause = (self.begun.elapsed() * self.pause).min(MAX_PAUSE);
+        *self.pause_ends = Some(tokio::time::Instant::now() + pause);
+    }
+}
 
 #[derive(Debug, Default)]
 struct QuotaUsage {
@@ -101,10 +130,10 @@ pub struct RemainingTokens {
 }
 
 impl Quota {
-    /// Returns a quota of which nothing is used.
+    /// Returns the quota of one of several clients, of which nothing is used.
     #[must_use]
     pub fn new(limits: ClientLimits) -> Self {
-        Self { usage: Mutex::new(QuotaUsage { limits, ..QuotaUsage::default() }), ..Self::default() }
+        Self { usage: Mutex::new(QuotaUsage { limits, ..QuotaUsage::default() }), has_pauses: true, ..Self::default() }
     }
 
     /// Replaces the limits; what is used stays used.
@@ -166,18 +195,40 @@ impl Quota {
         Ok(())
     }
 
-    /// Begins an upload's write or a submission. The client's others wait until the guard is dropped: they see what was added, and one
-    /// client never has more than one of them before those of others in the queue of a database that writes one at a time.
+    /// Begins a submission or an upload. The client's others wait until the change is dropped, and a pause longer if there are other clients:
+    /// they see what was added, and one client never has more than one of them before those of others in the queue of a database that
+    /// writes one at a time.
     ///
     /// # Errors
     /// [`Elapsed`] if the client's others take longer than ten seconds, as where the database does not answer.
-    pub async fn begin_storing(&self) -> Result<tokio::sync::MutexGuard<'_, ()>, Elapsed> {
-        tokio::time::timeout(STORING_TIME, self.storing.lock()).await
+    pub async fn begin_storing(&self) -> Result<StoreChange<'_>, Elapsed> {
+        self.change(&self.additions, PAUSE).await
+    }
+
+    /// Goes on with an upload, as [`Quota::begin_storing`] begins it.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn go_on_storing(&self) -> Result<StoreChange<'_>, Elapsed> {
+        self.change(&self.additions, PAUSE_OF_PART).await
     }
 
     /// Begins a deletion, for which the client's other deletions wait, at most ten seconds: a large one may take longer.
-    pub async fn begin_deleting(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        tokio::time::timeout(STORING_TIME, self.deleting.lock()).await.ok()
+    pub async fn begin_deleting(&self) -> Option<StoreChange<'_>> {
+        self.change(&self.deletions, PAUSE).await.ok()
+    }
+
+    async fn change<'a>(&'a self, changes: &'a Changes, pause: u32) -> Result<StoreChange<'a>, Elapsed> {
+        let turn = async {
+            let pause_ends = changes.lock().await;
+            if let Some(end) = *pause_ends {
+                tokio::time::sleep_until(end).await;
+            }
+            pause_ends
+        };
+        let pause_ends = tokio::time::timeout(STORING_TIME, turn).await?;
+        let pause = if self.has_pauses { pause } else { 0 };
+        Ok(StoreChange { pause_ends, begun: tokio::time::Instant::now(), pause })
     }
 
     /// Returns true if there is a limit of what the client has in the store.
@@ -256,6 +307,7 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+    const MILLISECOND: Duration = Duration::from_millis(1);
 
     fn per_minute(tokens: u64) -> ClientLimits {
         ClientLimits { tokens_per_minute: Some(tokens), ..ClientLimits::default() }
@@ -271,6 +323,31 @@ mod tests {
         assert_eq!(begun.elapsed(), 2 * STORING_TIME);
         drop((storing, deleting));
         assert!(quota.begin_storing().await.is_ok() && quota.begin_deleting().await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_of_one_client_of_several_leave_time_for_others() {
+        let change = async |quota: &Quota, took: Duration| {
+            let change = quota.begin_storing().await.unwrap();
+            tokio::time::sleep(took).await;
+            drop(change);
+        };
+        let (begun, of_one) = (tokio::time::Instant::now(), Quota::new(ClientLimits::default()));
+        change(&of_one, 20 * MILLISECOND).await;
+        assert_eq!(begun.elapsed(), 20 * MILLISECOND);
+        // Deletions have pauses of their own.
+        assert!(of_one.begin_deleting().await.is_some());
+        assert_eq!(begun.elapsed(), 20 * MILLISECOND);
+        drop(of_one.go_on_storing().await.unwrap());
+        assert_eq!(begun.elapsed(), 80 * MILLISECOND);
+        change(&of_one, SECOND).await;
+        change(&of_one, MILLISECOND).await;
+        assert_eq!(begun.elapsed(), 80 * MILLISECOND + SECOND + MAX_PAUSE + MILLISECOND);
+
+        let (begun, of_all) = (tokio::time::Instant::now(), Quota::default());
+        change(&of_all, SECOND).await;
+        change(&of_all, SECOND).await;
+        assert_eq!(begun.elapsed(), 2 * SECOND);
     }
 
     #[test]

@@ -43,12 +43,23 @@ pub async fn store_body<E: Display>(
     options: UploadOptions,
 ) -> Result<EncodedDataset, Problem> {
     let (limit, retain) = (options.dataset.limit, options.retain);
-    // A line may be as long as a body.
-    if let Err(refusal) = state.memory.grow_to(state.body_limit) {
-        drop(slot);
-        drain(body, state.request_timeout).await;
-        return Err(refusal.into());
-    }
+    let (place, owner) = (state.jobs.store().clone(), state.client.name().to_owned());
+    let quota = Arc::clone(&state.client.quota);
+    // Before anything is read or parsed, which the uploads of a client that goes away meanwhile do not cause.
+    let begun = async {
+        // A line may be as long as a body.
+        state.memory.grow_to(state.body_limit)?;
+        let _storing = quota.begin_storing().await.map_err(StoreError::from)?;
+        DatasetWriter::begin(&place, &owner, retain).await.map_err(Problem::from)
+    };
+    let mut writer = match begun.await {
+        Ok(writer) => writer,
+        Err(refusal) => {
+            drop(slot);
+            drain(body, state.request_timeout).await;
+            return Err(refusal);
+        }
+    };
     let (chunks, received) = mpsc::channel(WAITING_CHUNKS);
     let (blocks, mut encoded_blocks) = mpsc::channel::<String>(WAITING_BLOCKS);
     let over = Arc::new(AtomicBool::new(false));
@@ -65,15 +76,10 @@ pub async fn store_body<E: Display>(
         let _ = done.send(parse());
     });
     thread.map_err(Problem::internal)?;
-    let (place, owner) = (state.jobs.store().clone(), state.client.name().to_owned());
-    let quota = Arc::clone(&state.client.quota);
     // It owns the blocks: where the store fails, nobody waits to hand it more.
     let store = async move {
-        let begun = quota.begin_storing().await.map_err(StoreError::from)?;
-        let mut writer = DatasetWriter::begin(&place, &owner, retain).await?;
-        drop(begun);
         while let Some(block) = encoded_blocks.recv().await {
-            let _storing = quota.begin_storing().await.map_err(StoreError::from)?;
+            let _storing = quota.go_on_storing().await.map_err(StoreError::from)?;
             writer.write(&block).await?;
             if quota.limits_stored() {
                 quota.check_stored(StoredUsage { datasets: 0, jobs: 0, ..place.usage(&owner).await? })?;
@@ -89,7 +95,7 @@ pub async fn store_body<E: Display>(
     let encoded = encoded.map_err(|fault| problem(fault, over.load(Ordering::Relaxed).then_some(limit)))?;
     state.check_key()?;
     let (store, quota) = (state.jobs.store(), &state.client.quota);
-    let _storing = quota.begin_storing().await.map_err(StoreError::from)?;
+    let _storing = quota.go_on_storing().await.map_err(StoreError::from)?;
     if let Some(rest) = &encoded.rest {
         writer.write(rest).await.map_err(Problem::from)?;
     }

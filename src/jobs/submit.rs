@@ -24,11 +24,11 @@ impl<K: JobKind> Jobs<K> {
         quota: &Arc<Quota>,
     ) -> Result<JobSnapshot<Subject<K>>, JobError> {
         let store = self.store();
+        let storing = quota.begin_storing().await.map_err(StoreError::from)?;
         let totals = job.samples.totals()?;
         let weight = job.request.weight(&totals)?;
         let subject = K::Request::subject(&job, &totals);
         let key = idempotency_key(&job, &subject)?;
-        let storing = quota.begin_storing().await.map_err(StoreError::from)?;
         if let Some(key) = &key
             && let Some(known) = store.submitted_under(self.client().name(), &key.key).await?
         {
