@@ -38,6 +38,7 @@ mod scheduler;
 mod shared;
 mod status;
 mod submit;
+mod turn;
 
 #[cfg(test)]
 mod tests;

@@ -22,23 +22,21 @@
 //!   the audit of another. A batch counts as a quarter of a budget at least, since a small one takes more time a token. So neither
 //!   class starves, and an interactive sequence waits for at most one batch of the other class at a time, or two where one is prepared
 //!   while another runs.
+//! - The exception is bulk: where more than `PATIENCE` budgets of a principal's interactive work wait, they wait for seconds anyway. The
+//!   batch work of another principal that has credit left runs `PATIENCE` budgets for each of theirs, and they fill no batch that
+//!   another's text leads.
 //!
 //! Lengths matter for the budget alone: a batch is not made of sequences of like length. The kernels here pad nothing, and
 //! candle's operations pad within groups of like length, so that sorting would save a few percent at most and make texts wait.
 
 use super::request::{Class, PerClass};
+use super::turn::{Lead, PATIENCE, Precedence, Turn};
 use crate::pool::base_id;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Maximum number of sequences passed over while a batch is filled.
 pub(super) const LOOK_AHEAD: usize = 256;
-
-/// Number of batches' worth of interactive tokens that may overtake waiting batch work.
-pub(super) const PATIENCE: usize = 4;
-
-/// The part of a budget that a batch counts for at least, one in this many.
-const LEAST_SHARE: usize = 4;
 
 /// Number of batches' worth of tokens that a principal has before others when its batch work comes after a pause.
 pub(super) const CREDIT: usize = 16;
@@ -67,28 +65,6 @@ pub(super) fn form(lengths: impl IntoIterator<Item = usize>, budget: usize) -> V
     picked
 }
 
-/// The class that leads the next batch. `overtaken` is the number of interactive tokens that have run past waiting
-/// batch work since batch work last led, `patience` how many may.
-pub(super) fn leader(interactive_waits: bool, batch_waits: bool, overtaken: usize, patience: usize) -> Class {
-    if batch_waits && (!interactive_waits || overtaken >= patience) { Class::Batch } else { Class::Interactive }
-}
-
-/// Whose turn it is on one device.
-#[derive(Debug)]
-pub(super) struct Turn {
-    /// Interactive tokens that have run past waiting batch work since batch work last led.
-    overtaken: usize,
-    /// Token budget of the batch that ran last.
-    budget: usize,
-}
-
-impl Turn {
-    /// The turns of a device whose batches have up to `max_batch_tokens`.
-    pub(super) fn new(max_batch_tokens: usize) -> Self {
-        Self { overtaken: 0, budget: max_batch_tokens }
-    }
-}
-
 /// Cuts a batch of at least two into two parts of about equal tokens, neither empty, order kept.
 pub(super) fn halve<T>(mut batch: Vec<T>, tokens: impl Fn(&T) -> usize) -> (Vec<T>, Vec<T>) {
     let total: usize = batch.iter().map(&tokens).sum();
@@ -105,12 +81,17 @@ pub(super) fn halve<T>(mut batch: Vec<T>, tokens: impl Fn(&T) -> usize) -> (Vec<
     (batch, rest)
 }
 
-/// Leader of the next batch of a device.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Lead {
-    pub(super) model: Arc<str>,
-    pub(super) class: Class,
-    batch_waits: bool,
+/// Where an entry is, its model, and the entry.
+type Front<'a, T> = (QueuePlace, &'a Arc<str>, &'a T);
+
+/// Candidates for the next batch.
+struct Fronts<'a, T> {
+    text: Option<Front<'a, T>>,
+    /// Whether `text` gives way to `audit`.
+    is_held_back: bool,
+    audit: Option<Front<'a, T>>,
+    /// Principal of `audit`, if it has credit left.
+    with_credit: Option<&'a Arc<str>>,
 }
 
 /// The place of an entry among those of its class: the clock at which its turn comes, and the number of its arrival.
@@ -195,35 +176,92 @@ impl<T> Queue<T> {
         self.arrivals += 1;
     }
 
-    /// Returns the number of interactive tokens that may run past waiting batch work on a device that may run the models for which
-    /// `eligible` holds.
-    pub(super) fn patience(&self, turn: &Turn, eligible: impl Fn(&str) -> bool) -> usize {
-        let principal = |class: Class| self.first(class, &eligible).map(|(_, entry)| &**(self.principal)(entry));
-        let budgets = match (principal(Class::Interactive), principal(Class::Batch)) {
-            (Some(texts_of), Some(audit_of)) if texts_of != audit_of => self.others_waiting(audit_of, &eligible),
-            _ => PATIENCE,
+    /// Returns how much of one class may run past waiting work of the other on a device that may run the models for which `eligible` holds.
+    pub(super) fn precedence(&self, turn: &Turn, eligible: impl Fn(&str) -> bool) -> Precedence {
+        let Fronts { text: Some((.., text)), is_held_back, audit: Some((.., audit)), .. } =
+            self.fronts_of_classes(turn.budget, &eligible)
+        else {
+            return Precedence::Interactive(turn.budgets(PATIENCE));
         };
-        // Less half a budget: a batch whose next text does not fit is a whole one all the same.
-        turn.budget.saturating_mul(budgets) - turn.budget / 2
+        let audit_of = (self.principal)(audit);
+        if is_held_back {
+            Precedence::Batch(turn.budgets(PATIENCE))
+        } else if (self.principal)(text) == audit_of {
+            Precedence::Interactive(turn.budgets(PATIENCE))
+        } else {
+            Precedence::Interactive(turn.budgets(self.others_waiting(audit_of, &eligible)))
+        }
     }
 
     /// Returns the leader of the next batch of a device that may run the models for which `eligible` holds; `None` if nothing
     /// waits for them.
-    pub(super) fn lead(&self, turn: &Turn, patience: usize, eligible: impl Fn(&str) -> bool) -> Option<Lead> {
-        let [interactive, batch] = [Class::Interactive, Class::Batch].map(|class| self.first(class, &eligible));
-        let batch_waits = batch.is_some();
-        let class = leader(interactive.is_some(), batch_waits, turn.overtaken, patience);
-        let led = match class {
-            Class::Interactive => interactive,
-            Class::Batch => batch,
+    pub(super) fn lead(&self, turn: &Turn, precedence: &Precedence, eligible: impl Fn(&str) -> bool) -> Option<Lead> {
+        let Fronts { text, is_held_back, audit, with_credit } = self.fronts_of_classes(turn.budget, eligible);
+        let class = match (text.is_some(), audit.is_some()) {
+            (true, true) => turn.leader(precedence),
+            (false, true) => Class::Batch,
+            _ => Class::Interactive,
         };
-        led.map(|(model, _)| Lead { model: Arc::clone(model), class, batch_waits })
+        let led = match class {
+            Class::Interactive => text,
+            Class::Batch => audit,
+        };
+        let with_credit = with_credit.map(Arc::clone);
+        led.map(|(_, model, _)| Lead {
+            model: Arc::clone(model),
+            class,
+            batch_waits: audit.is_some(),
+            is_held_back,
+            with_credit,
+        })
+    }
+
+    /// Returns what may lead of each class among the models for which `eligible` holds: of interactive work, what is not held back where
+    /// there is some.
+    fn fronts_of_classes(&self, budget: usize, eligible: impl Fn(&str) -> bool) -> Fronts<'_, T> {
+        let audit = self.first(Class::Batch, &eligible);
+        let with_credit = audit.filter(|((turn, _), ..)| *turn < self.clocks.get(Class::Batch).now);
+        let with_credit = with_credit.map(|(.., audit)| (self.principal)(audit));
+        let first = self.first(Class::Interactive, &eligible);
+        let Some(audit_of) = with_credit else {
+            return Fronts { text: first, is_held_back: false, audit, with_credit };
+        };
+        let lanes = self.models.iter().filter(|(model, _)| eligible(model));
+        let texts = lanes.filter_map(|(model, lanes)| {
+            let (place, entry) = self.not_held_back(lanes.get(Class::Interactive), audit_of, budget).next()?;
+            Some((place, model, entry))
+        });
+        let text = texts.min_by_key(|(place, ..)| *place);
+        Fronts { text: text.or(first), is_held_back: text.is_none() && first.is_some(), audit, with_credit }
+    }
+
+    /// Returns the first [`LOOK_AHEAD`] entries of interactive work without those that give way to batch work of `audit_of`, which has
+    /// credit left: those of other principals of whose interactive work more than [`PATIENCE`] budgets wait.
+    fn not_held_back<'a>(
+        &'a self,
+        lane: &'a Lane<T>,
+        audit_of: &'a Arc<str>,
+        budget: usize,
+    ) -> impl Iterator<Item = (QueuePlace, &'a T)> {
+        let next = &self.clocks.get(Class::Interactive).next;
+        let mut known: Vec<(&Arc<str>, bool)> = Vec::new();
+        let near = lane.iter().take(LOOK_AHEAD).map(|(place, entry)| (*place, entry));
+        near.filter(move |((turn, _), entry)| {
+            let principal = (self.principal)(entry);
+            if let Some((_, is_held_back)) = known.iter().find(|(name, _)| *name == principal) {
+                return !is_held_back;
+            }
+            let waiting = next.get(principal).map_or(0, |next| next.saturating_sub(*turn));
+            let is_held_back = principal != audit_of && waiting > budget.saturating_mul(PATIENCE) as u64;
+            known.push((principal, is_held_back));
+            !is_held_back
+        })
     }
 
     /// The entry of a class whose turn is first among the models for which `eligible` holds, and its model.
-    fn first(&self, class: Class, eligible: impl Fn(&str) -> bool) -> Option<(&Arc<str>, &T)> {
+    fn first(&self, class: Class, eligible: impl Fn(&str) -> bool) -> Option<Front<'_, T>> {
         let fronts = self.fronts(class).filter(|(_, model, _)| eligible(model));
-        fronts.min_by_key(|(place, ..)| *place).map(|(_, model, entry)| (model, entry))
+        fronts.min_by_key(|(place, ..)| *place)
     }
 
     /// Returns the number of principals but this one that have interactive work among the first of each model, from 1 to [`PATIENCE`].
@@ -262,22 +300,27 @@ impl<T> Queue<T> {
         if let Some((first, _)) = self.fronts(lead.class).filter(|(_, id, _)| runs(id)).map(|(place, ..)| place).min() {
             self.clocks.get_mut(lead.class).advance(first);
         }
+        let Some(lane) = self.models.get(&lead.model).map(|lanes| lanes.get(lead.class)) else { return Vec::new() };
+        let mut places = Vec::new();
+        let mut note = |(place, entry): (QueuePlace, &T)| {
+            places.push(place);
+            (self.batch_tokens)(entry)
+        };
+        let picked = match &lead.with_credit {
+            Some(audit_of) if lead.class == Class::Interactive && !lead.is_held_back => {
+                form(self.not_held_back(lane, audit_of, budget).map(note), budget)
+            }
+            _ => form(lane.iter().map(|(place, entry)| note((*place, entry))), budget),
+        };
         let Some(lanes) = self.models.get_mut(&lead.model) else { return Vec::new() };
         let lane = lanes.get_mut(lead.class);
-        let picked = form(lane.values().map(self.batch_tokens), budget);
-        let taken = take(lane, &picked);
-        turn.budget = budget;
+        let taken: Vec<T> = picked.into_iter().filter_map(|position| lane.remove(places.get(position)?)).collect();
         if lead.class == Class::Batch {
             // That of the smallest budget: devices and models of several share the clock.
             let (clock, credit) = (self.clocks.get_mut(Class::Batch), budget.saturating_mul(CREDIT) as u64);
             clock.credit = if clock.credit == 0 { credit } else { clock.credit.min(credit) };
         }
-        turn.overtaken = if lead.class == Class::Interactive && lead.batch_waits {
-            let tokens = taken.iter().map(self.tokens).fold(0, usize::saturating_add);
-            turn.overtaken.saturating_add(tokens.max(budget / LEAST_SHARE))
-        } else {
-            0
-        };
+        turn.note(lead, taken.iter().map(self.tokens).fold(0, usize::saturating_add), budget);
         self.tidy(&lead.model);
         taken
     }
@@ -312,7 +355,7 @@ impl<T> Queue<T> {
     }
 
     /// The first entry of each model for which something waits, and its place.
-    fn fronts(&self, class: Class) -> impl Iterator<Item = (QueuePlace, &Arc<str>, &T)> {
+    fn fronts(&self, class: Class) -> impl Iterator<Item = Front<'_, T>> {
         self.models.iter().filter_map(move |(model, lanes)| {
             let (place, entry) = lanes.get(class).first_key_value()?;
             Some((*place, model, entry))
@@ -334,18 +377,4 @@ impl<T> Queue<T> {
             }
         }
     }
-}
-
-/// Takes the entries at the ascending positions `picked`.
-fn take<T>(lane: &mut Lane<T>, picked: &[usize]) -> Vec<T> {
-    let mut wanted = picked.iter().copied().peekable();
-    let reach = picked.last().map_or(0, |last| last + 1);
-    let places: Vec<QueuePlace> = lane
-        .keys()
-        .take(reach)
-        .enumerate()
-        .filter(|(position, _)| wanted.next_if_eq(position).is_some())
-        .map(|(_, place)| *place)
-        .collect();
-    places.iter().filter_map(|place| lane.remove(place)).collect()
 }

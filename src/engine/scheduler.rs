@@ -14,10 +14,11 @@
 //! the latter has no room beside them. A client never waits for the turn of an audit.
 
 use super::error::EngineError;
-use super::queue::{Lead, Queue, Turn};
+use super::queue::Queue;
 use super::queued::QueuedPass;
 use super::request::Class;
 use super::status::MOST_SILENCE;
+use super::turn::{Lead, Turn};
 use crate::pool::{Lifecycle, Model, Models};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -185,8 +186,8 @@ impl Scheduler {
     fn lead(&self, models: &Models, seat: &Seat, holdings: &impl Holdings, now: Instant) -> Option<Lead> {
         let may_run = |model: &str| models.get(model).is_some_and(|model| model.may_run_on(seat.device));
         let is_resident = |model: &str| models.get(model).is_some_and(|model| model.is_resident(seat.device));
-        let patience = self.queue.patience(&seat.turn, may_run);
-        let lead = self.queue.lead(&seat.turn, patience, may_run)?;
+        let precedence = self.queue.precedence(&seat.turn, may_run);
+        let lead = self.queue.lead(&seat.turn, &precedence, may_run)?;
         let stays = seat.stays_until.is_some_and(|until| now < until);
         let model = models.get(&lead.model).and_then(|model| model.model());
         let is_crowded_out = |model: &Arc<Model>| !is_resident(&lead.model) && !holdings.has_room_for(model);
@@ -196,8 +197,9 @@ impl Scheduler {
         let is_at_stake =
             |id: &str| is_resident(id) && models.get(id).is_some_and(|model| !model.declaration().stays());
         let urgent = |other: &Lead| other.class <= lead.class;
-        let has_a_claim = self.queue.lead(&seat.turn, patience, is_at_stake).is_some_and(|other| urgent(&other));
-        let resident = self.queue.lead(&seat.turn, patience, is_resident).filter(|other| has_a_claim && urgent(other));
+        let has_a_claim = self.queue.lead(&seat.turn, &precedence, is_at_stake).is_some_and(|other| urgent(&other));
+        let resident =
+            self.queue.lead(&seat.turn, &precedence, is_resident).filter(|other| has_a_claim && urgent(other));
         resident.or(Some(lead))
     }
 

@@ -1,7 +1,8 @@
 //! Batch formation as a pure function.
 
 use crate::engine::Class;
-use crate::engine::queue::{LOOK_AHEAD, Lead, PATIENCE, Queue, Turn, form, halve, leader};
+use crate::engine::queue::{LOOK_AHEAD, Queue, form, halve};
+use crate::engine::turn::{Lead, PATIENCE, Precedence, Turn};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 use strum::VariantArray;
@@ -21,7 +22,7 @@ fn nobody() -> &'static Arc<str> {
 
 /// Returns the leader of the next batch of a device that may run the models for which `eligible` holds.
 pub(super) fn lead<T>(queue: &Queue<T>, turn: &Turn, eligible: impl Fn(&str) -> bool) -> Option<Lead> {
-    queue.lead(turn, queue.patience(turn, &eligible), eligible)
+    queue.lead(turn, &queue.precedence(turn, &eligible), eligible)
 }
 
 /// The id of a model.
@@ -133,11 +134,12 @@ proptest! {
 
 #[test]
 fn who_leads() {
-    assert_eq!(leader(true, true, 0, 400), Class::Interactive);
-    assert_eq!(leader(true, true, 399, 400), Class::Interactive);
-    assert_eq!(leader(true, true, 400, 400), Class::Batch);
-    assert_eq!(leader(false, true, 0, 400), Class::Batch);
-    assert_eq!(leader(true, false, 400, 400), Class::Interactive);
+    let after = |overtaken, batch_run| Turn { overtaken, batch_run, budget: 100 };
+    assert_eq!(after(0, 999).leader(&Precedence::Interactive(400)), Class::Interactive);
+    assert_eq!(after(399, 999).leader(&Precedence::Interactive(400)), Class::Interactive);
+    assert_eq!(after(400, 0).leader(&Precedence::Interactive(400)), Class::Batch);
+    assert_eq!(after(999, 399).leader(&Precedence::Batch(400)), Class::Batch);
+    assert_eq!(after(0, 400).leader(&Precedence::Batch(400)), Class::Interactive);
 }
 
 #[test]

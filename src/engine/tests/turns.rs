@@ -2,7 +2,8 @@
 
 use super::queue::lead;
 use crate::engine::Class;
-use crate::engine::queue::{CREDIT, Queue, Turn};
+use crate::engine::queue::{CREDIT, Queue};
+use crate::engine::turn::Turn;
 use std::sync::Arc;
 
 /// A principal, and its number of tokens.
@@ -153,6 +154,28 @@ fn texts_leave_the_audit_of_another_principal_its_share() {
     // Three clients and the audit have a quarter each.
     assert_eq!(shares(&["a", "c", "d"], "b"), (5, 15));
     assert_eq!(shares(&["a", "c", "d", "e", "f", "g"], "b"), (4, 16));
+}
+
+#[test]
+fn bulk_texts_of_one_principal_leave_most_to_an_audit_with_credit() {
+    let (mut queue, mut turn, model) = (fair_queue(), Turn::new(10), "m".into());
+    // An audit before sets the credit of the next one.
+    (0..2 * CREDIT).for_each(|_| queue.push(Class::Batch, &model, asked_by("b", 10)));
+    audits(&mut queue, &mut turn, 10, 2 * CREDIT);
+    for _ in 0..100 {
+        queue.push(Class::Interactive, &model, asked_by("bulk", 10));
+        queue.push(Class::Batch, &model, asked_by("b", 10));
+    }
+    assert_eq!(audits(&mut queue, &mut turn, 10, 10), 8);
+    // A few texts of a third principal come at once, and those in bulk do not come with them.
+    queue.push(Class::Interactive, &model, asked_by("small", 2));
+    let lead_of_small = lead(&queue, &turn, |_| true).unwrap();
+    assert_eq!(lead_of_small.class, Class::Interactive);
+    let taken = queue.take(&lead_of_small, &mut turn, 10, |_| true);
+    assert_eq!(taken, [asked_by("small", 2)]);
+    // Once the credit is used up, each has its half.
+    audits(&mut queue, &mut turn, 10, 12);
+    assert_eq!(audits(&mut queue, &mut turn, 10, 20), 10);
 }
 
 #[test]
