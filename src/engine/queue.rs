@@ -308,7 +308,7 @@ impl<T> Queue<T> {
         };
         let picked = match &lead.with_credit {
             Some(audit_of) if lead.class == Class::Interactive && !lead.is_held_back => {
-                form(self.not_held_back(lane, audit_of, budget).map(note), budget)
+                form(self.not_held_back(lane, audit_of, turn.budget).map(note), budget)
             }
             _ => form(lane.iter().map(|(place, entry)| note((*place, entry))), budget),
         };

@@ -4,6 +4,7 @@ use super::queue::lead;
 use crate::engine::Class;
 use crate::engine::queue::{CREDIT, Queue};
 use crate::engine::turn::Turn;
+use proptest::prelude::*;
 use std::sync::Arc;
 
 /// A principal, and its number of tokens.
@@ -176,6 +177,37 @@ fn bulk_texts_of_one_principal_leave_most_to_an_audit_with_credit() {
     // Once the credit is used up, each has its half.
     audits(&mut queue, &mut turn, 10, 12);
     assert_eq!(audits(&mut queue, &mut turn, 10, 20), 10);
+}
+
+proptest! {
+    #[test]
+    fn each_batch_has_entries_whoever_waits_and_whatever_the_budget(
+        arrivals in proptest::collection::vec((0..3_usize, any::<bool>(), 1..60_usize), 1..400),
+        budgets in proptest::collection::vec(1..100_usize, 1..5),
+    ) {
+        let (mut queue, mut turn) = (fair_queue(), Turn::new(50));
+        let mut take = |queue: &mut Queue<Entry>, number: usize| {
+            let lead = lead(queue, &turn, |_| true)?;
+            Some(queue.take(&lead, &mut turn, budgets[number % budgets.len()], |_| true).len())
+        };
+        let mut taken = 0;
+        for (number, (principal, is_batch, tokens)) in arrivals.iter().enumerate() {
+            let class = if *is_batch { Class::Batch } else { Class::Interactive };
+            let model = ["m", "n"][number % 2].into();
+            queue.push(class, &model, asked_by(["a", "b", "c"][*principal], *tokens));
+            if number % 5 == 4 {
+                let some = take(&mut queue, number).unwrap();
+                prop_assert!(some > 0);
+                taken += some;
+            }
+        }
+        for number in 0.. {
+            let Some(some) = take(&mut queue, number) else { break };
+            prop_assert!(some > 0);
+            taken += some;
+        }
+        prop_assert_eq!(taken, arrivals.len());
+    }
 }
 
 #[test]
