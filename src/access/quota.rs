@@ -11,22 +11,22 @@ pub struct Quota {
     usage: Mutex<QuotaUsage>,
     additions: Changes,
     deletions: Changes,
-    /// Whether changes of the store are followed by pauses: there are other clients.
+    /// True for one of several clients, whose changes of the store are followed by pauses.
     has_pauses: bool,
 }
 
 /// Maximum time that a request waits for the client's others that change the store.
 const STORING_TIME: Duration = Duration::from_secs(10);
 
-/// Length of the pause after a submission, a deletion or the beginning of an upload, in multiples of the time that it took: one client's
-/// changes take a quarter of the time at most of what they share with others' work.
+/// Length of the pause after a submission, a deletion or the beginning of an upload, in multiples of the time that it took. So one
+/// client's changes take at most a quarter of the time, as long as each of them takes less than a third of [`MAX_PAUSE`].
 const PAUSE: u32 = 3;
 /// The same after a part of an upload.
 const PAUSE_OF_PART: u32 = 1;
 /// Maximum length of that pause.
 const MAX_PAUSE: Duration = Duration::from_millis(250);
 
-/// Changes of the store by a client, one after another: the end of the pause after the last one.
+/// The end of the pause after a client's last change of the store; locked while the client changes it.
 type Changes = tokio::sync::Mutex<Option<tokio::time::Instant>>;
 
 /// A change of the store; the client's others wait until it is dropped.
@@ -130,7 +130,7 @@ pub struct RemainingTokens {
 }
 
 impl Quota {
-    /// Returns the quota of one of several clients, of which nothing is used.
+    /// Creates the unused quota of one of several clients.
     #[must_use]
     pub fn new(limits: ClientLimits) -> Self {
         Self { usage: Mutex::new(QuotaUsage { limits, ..QuotaUsage::default() }), has_pauses: true, ..Self::default() }
@@ -205,10 +205,10 @@ impl Quota {
         self.change(&self.additions, PAUSE).await
     }
 
-    /// Goes on with an upload, as [`Quota::begin_storing`] begins it.
+    /// Begins a further part of an upload; the pause after it is shorter than that of [`Quota::begin_storing`].
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Quota::begin_storing`].
     pub async fn go_on_storing(&self) -> Result<StoreChange<'_>, Elapsed> {
         self.change(&self.additions, PAUSE_OF_PART).await
     }

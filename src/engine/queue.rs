@@ -87,8 +87,8 @@ type Front<'a, T> = (QueuePlace, &'a Arc<str>, &'a T);
 /// Candidates for the next batch.
 struct Fronts<'a, T> {
     text: Option<Front<'a, T>>,
-    /// Whether `text` gives way to `audit`.
-    is_held_back: bool,
+    /// True if `text` is held back behind `audit`.
+    texts_held_back: bool,
     audit: Option<Front<'a, T>>,
     /// Principal of `audit`, if it has credit left.
     with_credit: Option<&'a Arc<str>>,
@@ -178,13 +178,13 @@ impl<T> Queue<T> {
 
     /// Returns how much of one class may run past waiting work of the other on a device that may run the models for which `eligible` holds.
     pub(super) fn precedence(&self, turn: &Turn, eligible: impl Fn(&str) -> bool) -> Precedence {
-        let Fronts { text: Some((.., text)), is_held_back, audit: Some((.., audit)), .. } =
+        let Fronts { text: Some((.., text)), texts_held_back, audit: Some((.., audit)), .. } =
             self.fronts_of_classes(turn.budget, &eligible)
         else {
             return Precedence::Interactive(turn.budgets(PATIENCE));
         };
         let audit_of = (self.principal)(audit);
-        if is_held_back {
+        if texts_held_back {
             Precedence::Batch(turn.budgets(PATIENCE))
         } else if (self.principal)(text) == audit_of {
             Precedence::Interactive(turn.budgets(PATIENCE))
@@ -196,7 +196,7 @@ impl<T> Queue<T> {
     /// Returns the leader of the next batch of a device that may run the models for which `eligible` holds; `None` if nothing
     /// waits for them.
     pub(super) fn lead(&self, turn: &Turn, precedence: &Precedence, eligible: impl Fn(&str) -> bool) -> Option<Lead> {
-        let Fronts { text, is_held_back, audit, with_credit } = self.fronts_of_classes(turn.budget, eligible);
+        let Fronts { text, texts_held_back, audit, with_credit } = self.fronts_of_classes(turn.budget, eligible);
         let class = match (text.is_some(), audit.is_some()) {
             (true, true) => turn.leader(precedence),
             (false, true) => Class::Batch,
@@ -206,25 +206,26 @@ impl<T> Queue<T> {
             Class::Interactive => text,
             Class::Batch => audit,
         };
-        let with_credit = with_credit.map(Arc::clone);
+        let leads_with_texts = class == Class::Interactive && !texts_held_back;
+        let held_back_behind = with_credit.filter(|_| leads_with_texts).map(Arc::clone);
         led.map(|(_, model, _)| Lead {
             model: Arc::clone(model),
             class,
             batch_waits: audit.is_some(),
-            is_held_back,
-            with_credit,
+            texts_held_back,
+            held_back_behind,
         })
     }
 
-    /// Returns what may lead of each class among the models for which `eligible` holds: of interactive work, what is not held back where
-    /// there is some.
+    /// Returns the entry of each class that may lead among the models for which `eligible` holds: of interactive work one that is not held
+    /// back, if there is one.
     fn fronts_of_classes(&self, budget: usize, eligible: impl Fn(&str) -> bool) -> Fronts<'_, T> {
         let audit = self.first(Class::Batch, &eligible);
         let with_credit = audit.filter(|((turn, _), ..)| *turn < self.clocks.get(Class::Batch).now);
         let with_credit = with_credit.map(|(.., audit)| (self.principal)(audit));
         let first = self.first(Class::Interactive, &eligible);
         let Some(audit_of) = with_credit else {
-            return Fronts { text: first, is_held_back: false, audit, with_credit };
+            return Fronts { text: first, texts_held_back: false, audit, with_credit };
         };
         let lanes = self.models.iter().filter(|(model, _)| eligible(model));
         let texts = lanes.filter_map(|(model, lanes)| {
@@ -232,11 +233,11 @@ impl<T> Queue<T> {
             Some((place, model, entry))
         });
         let text = texts.min_by_key(|(place, ..)| *place);
-        Fronts { text: text.or(first), is_held_back: text.is_none() && first.is_some(), audit, with_credit }
+        Fronts { text: text.or(first), texts_held_back: text.is_none() && first.is_some(), audit, with_credit }
     }
 
-    /// Returns the first [`LOOK_AHEAD`] entries of interactive work without those that give way to batch work of `audit_of`, which has
-    /// credit left: those of other principals of whose interactive work more than [`PATIENCE`] budgets wait.
+    /// Returns the first [`LOOK_AHEAD`] entries of interactive work without those that are held back behind batch work of `audit_of`, which
+    /// has credit left: those of other principals of whose interactive work more than [`PATIENCE`] budgets wait.
     fn not_held_back<'a>(
         &'a self,
         lane: &'a Lane<T>,
@@ -306,11 +307,10 @@ impl<T> Queue<T> {
             places.push(place);
             (self.batch_tokens)(entry)
         };
-        let picked = match &lead.with_credit {
-            Some(audit_of) if lead.class == Class::Interactive && !lead.is_held_back => {
-                form(self.not_held_back(lane, audit_of, turn.budget).map(note), budget)
-            }
-            _ => form(lane.iter().map(|(place, entry)| note((*place, entry))), budget),
+        // By the budget that chose the leader, which would be held back by a smaller one.
+        let picked = match &lead.held_back_behind {
+            Some(audit_of) => form(self.not_held_back(lane, audit_of, turn.budget).map(note), budget),
+            None => form(lane.iter().map(|(place, entry)| note((*place, entry))), budget),
         };
         let Some(lanes) = self.models.get_mut(&lead.model) else { return Vec::new() };
         let lane = lanes.get_mut(lead.class);

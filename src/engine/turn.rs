@@ -9,7 +9,7 @@ pub(super) const PATIENCE: usize = 4;
 /// The part of a budget that a batch counts for at least, one in this many.
 const LEAST_SHARE: usize = 4;
 
-/// What has run of one class past waiting work of the other.
+/// Tokens of each class that have run past waiting work of the other.
 #[derive(Debug)]
 pub(super) struct Turn {
     /// Interactive tokens that have run past waiting batch work since batch work last led.
@@ -26,10 +26,10 @@ pub(super) struct Lead {
     pub(super) model: Arc<str>,
     pub(super) class: Class,
     pub(super) batch_waits: bool,
-    /// Whether it leads interactive work that gives way to batch work.
-    pub(super) is_held_back: bool,
-    /// Principal of the batch work that waits, if it has credit left.
-    pub(super) with_credit: Option<Arc<str>>,
+    /// True if all of the interactive work that waits is held back behind the batch work.
+    pub(super) texts_held_back: bool,
+    /// For a batch of texts that are not held back: the principal of the batch work that others' bulk texts are held back behind.
+    pub(super) held_back_behind: Option<Arc<str>>,
 }
 
 /// The class that leads while work of both waits, until some tokens of it have run past the other.
@@ -46,7 +46,7 @@ impl Turn {
         Self { overtaken: 0, batch_run: 0, budget: max_batch_tokens }
     }
 
-    /// Returns the tokens of so many budgets, less half a budget: a batch whose next entry does not fit is a whole one all the same.
+    /// Returns the tokens of `number` budgets less half a budget, since a batch whose next entry does not fit counts as a whole one.
     pub(super) fn budgets(&self, number: usize) -> usize {
         self.budget.saturating_mul(number) - self.budget / 2
     }
@@ -69,8 +69,8 @@ impl Turn {
             _ => self.overtaken = 0,
         }
         match lead.class {
-            Class::Batch if lead.is_held_back => self.batch_run = self.batch_run.saturating_add(tokens),
-            Class::Interactive if !lead.is_held_back => (),
+            Class::Batch if lead.texts_held_back => self.batch_run = self.batch_run.saturating_add(tokens),
+            Class::Interactive if !lead.texts_held_back => (),
             _ => self.batch_run = 0,
         }
     }

@@ -181,7 +181,7 @@ fn bulk_texts_of_one_principal_leave_most_to_an_audit_with_credit() {
 
 proptest! {
     #[test]
-    fn each_batch_has_entries_whoever_waits_and_whatever_the_budget(
+    fn no_batch_is_empty(
         arrivals in proptest::collection::vec((0..3_usize, any::<bool>(), 1..60_usize), 1..400),
         budgets in proptest::collection::vec(1..100_usize, 1..5),
     ) {

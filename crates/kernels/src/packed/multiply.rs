@@ -25,7 +25,7 @@ const PARTS: usize = 16;
 const ROWS_PER_CONVERSION: usize = 64;
 
 thread_local! {
-    /// A panel's weights in f32 for the steps of a chain.
+    /// The weights of a panel that were converted to f32 for the steps of a chain.
     static CONVERTED: RefCell<Vec<PackedLine>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -35,7 +35,7 @@ struct ProductPart {
     panels: Range<usize>,
 }
 
-/// Bytes that each thread keeps for products with up to `n` outputs.
+/// Bytes that each thread keeps for products with up to `n` outputs, without the 96 KiB of a panel of converted blocks.
 pub fn scratch_bytes(n: usize, isa: Isa) -> usize {
     if isa.is_tiled() { amx::scratch_bytes(n) } else { 0 }
 }
