@@ -24,10 +24,18 @@ async fn terminated() -> Option<()> {
     None
 }
 
+/// Maximum number of threads for blocking calls, each of which reserves 2 MiB of address space for its stack. An audit looks up
+/// hundreds of texts on disk at once, for which a few threads are enough; the others are for models that are opened and fine-tunes,
+/// which occupy a thread for minutes.
+const MAX_BLOCKING_THREADS: usize = 128;
+
 /// Runs a command to its end.
 pub fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the async runtime")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(MAX_BLOCKING_THREADS)
+        .build()
+        .context("cannot start the async runtime")?;
     let ended = runtime.block_on(command);
     // A thread may still sit in a read from a terminal or pipe that never ends.
     runtime.shutdown_background();

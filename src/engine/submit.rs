@@ -173,12 +173,12 @@ impl Engine {
         Ok(pending)
     }
 
-    /// The request with what the cache on disk knows of it, looked up off the async threads. What is not looked up here is
-    /// only found in memory. Where nothing is kept on disk this does nothing.
+    /// Returns the request with what the cache on disk knows of it, looked up off the async threads. What is in memory is left for
+    /// admission. Where nothing is kept on disk this does nothing.
     pub async fn recall(&self, mut request: Request) -> Request {
         let shared = Arc::clone(self.shared());
-        let passes: Vec<_> = request.open_passes().cloned().collect();
-        if !shared.cache.has_disk() || passes.is_empty() {
+        let passes = shared.cache.only_on_disk(&request.cache_key, request.open_passes());
+        if passes.is_empty() {
             return request;
         }
         let key = Arc::clone(&request.cache_key);

@@ -200,6 +200,27 @@ async fn one_client_leaves_places_for_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_place_is_left_empty_after_a_job_beside_those_of_another_client() {
+    let rig = test_jobs().await;
+    let [alice, bob] = ["alice", "bob"].map(|name| rig.jobs.seen_by(Principal::new(name, false)));
+    let share = MAX_RUNNING.div_ceil(2);
+    let mut first = None;
+    for _ in 0..=share {
+        let submitted = alice.submit(request("alice"), &Arc::default()).await.unwrap();
+        first.get_or_insert(submitted.id);
+    }
+    rig.started(share).await;
+    bob.submit(request("bob"), &Arc::default()).await.unwrap();
+    rig.started(share + 1).await;
+    // The pause is as long as the job.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    rig.leave.add_permits(1);
+    rig.end(first.unwrap()).await;
+    assert_eq!(rig.started.lock().unwrap().len(), share + 1);
+    assert_eq!(rig.started(share + 2).await.last().unwrap(), "alice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_panic_fails_its_job_alone() {
     let rig = test_jobs().await;
     let sound = rig.submit("sound").await;

@@ -20,6 +20,10 @@ const LONGEST_LOOK: Duration = Duration::from_secs(5);
 /// Number of renewals of a lease before it would expire.
 const RENEWALS: u32 = 3;
 
+/// Maximum length of the pause after a job, which is as long as the job, beside jobs of another client. What is cached takes no
+/// turns on a device, so without pauses a client that has the same texts audited again and again would have the processors alone.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
 /// Outcome of the run of a job by this process.
 enum RunEnd {
     /// By itself.
@@ -91,6 +95,11 @@ impl<K: JobKind> Jobs<K> {
         owners().find(|owner| owners().filter(|other| other == owner).count() >= share).cloned()
     }
 
+    /// Returns true if jobs of another client run here beside those of `owner`.
+    fn others_run_beside(&self, owner: &str) -> bool {
+        !owner.is_empty() && self.running_here().values().any(|(job, _)| job.owner != owner)
+    }
+
     /// Runs one job to its end, whatever that is.
     async fn perform(&self, job: &ClaimedJob, local: Arc<LocalRun>) {
         let started = Instant::now();
@@ -104,6 +113,11 @@ impl<K: JobKind> Jobs<K> {
             tracing::warn!(job = %job.id, before, "{} begun anew: its numbers depend on something else than before", K::NAME);
         }
         self.end(job, &local, end, started).await;
+        self.changed();
+        if self.others_run_beside(&job.owner) {
+            // Its place stays taken, and counts for its owner.
+            let _ = self.closing().run_until_cancelled(tokio::time::sleep(started.elapsed().min(MAX_PAUSE))).await;
+        }
         self.running_here().remove(&job.id);
         self.changed();
     }

@@ -87,15 +87,22 @@ impl StatsCache {
         }
     }
 
-    pub(super) fn has_disk(&self) -> bool {
-        self.disk.is_some()
+    /// Returns those of the passes, which have the key `identity`, that memory cannot answer and the disk may.
+    pub(super) fn only_on_disk<'a>(
+        &self,
+        identity: &Arc<str>,
+        passes: impl Iterator<Item = &'a Arc<Pass>>,
+    ) -> Vec<Arc<Pass>> {
+        if self.disk.is_none() {
+            return Vec::new();
+        }
+        passes.filter(|pass| pass.input.sequence().is_some_and(|ids| !self.holds(identity, ids))).cloned().collect()
     }
 
-    /// Answers passes, which have the key `identity`, out of what the disk holds and memory does not; returns their number. Reads files.
+    /// Answers passes, which have the key `identity`, from the disk; returns their number. Reads files.
     pub(super) fn recall(&self, identity: &Arc<str>, passes: &[Arc<Pass>]) -> usize {
         let Some(disk) = &self.disk else { return 0 };
         let wanted = passes.iter().filter_map(|pass| Some((pass.input.sequence()?, pass)));
-        let wanted = wanted.filter(|(ids, _)| !self.holds(identity, ids));
         let mut recalled = 0;
         disk.recall(identity, wanted, |pass, ids, stats| {
             self.keep(identity, ids, &stats);

@@ -20,8 +20,12 @@ const MEBIBYTE: u64 = 1 << 20;
 
 /// A cache of nothing but the disk.
 fn open(directory: &Path, limit: u64) -> StatsCache {
+    open_with_memory(directory, limit, 0)
+}
+
+fn open_with_memory(directory: &Path, limit: u64, cache_bytes: u64) -> StatsCache {
     let disk_cache = Some(DiskCache { directory: directory.to_owned(), limit });
-    let settings = EngineOptions { max_queue_tokens: 1, cache_bytes: 0, disk_cache };
+    let settings = EngineOptions { max_queue_tokens: 1, cache_bytes, disk_cache };
     StatsCache::new(&settings, DiskMetrics::new())
 }
 
@@ -85,7 +89,7 @@ fn young(directory: &Path) -> PathBuf {
 
 fn found_of_100(directory: &Path) -> usize {
     let cache = open(directory, 64 * MEBIBYTE);
-    assert!(cache.has_disk());
+    assert!(cache.disk.is_some());
     (0..100).filter(|n| finds(&cache, "m", &ids(*n, 50))).count()
 }
 
@@ -100,10 +104,21 @@ fn statistics_outlive_the_cache_bit_for_bit() {
 }
 
 #[test]
+fn what_is_in_memory_is_not_looked_up_on_disk() {
+    let directory = written();
+    let cache = open_with_memory(directory.path(), 64 * MEBIBYTE, MEBIBYTE);
+    let passes = [0, 500].map(|n| Pass::score(ids(n, 50)));
+    let wanted = || cache.only_on_disk(&identity("m"), passes.iter()).len();
+    assert_eq!(wanted(), 2);
+    assert_eq!(cache.recall(&identity("m"), &passes), 1);
+    assert_eq!(wanted(), 1, "the disk does not know the other, which may be written meanwhile");
+}
+
+#[test]
 fn a_closed_cache_finds_and_keeps_nothing_and_frees_its_directory() {
     let directory = written();
     let cache = open(directory.path(), 64 * MEBIBYTE);
-    assert!(!open(directory.path(), 64 * MEBIBYTE).has_disk(), "one process at a time");
+    assert!(open(directory.path(), 64 * MEBIBYTE).disk.is_none(), "one process at a time");
     assert!(finds(&cache, "m", &ids(0, 50)));
     cache.close();
     cache.close();
@@ -191,13 +206,13 @@ fn a_place_that_cannot_be_used_means_no_cache_on_disk() {
     std::fs::write(&file, "").unwrap();
     for place in [file.clone(), file.join("below")] {
         let cache = open(&place, 64 * MEBIBYTE);
-        assert!(!cache.has_disk());
+        assert!(cache.disk.is_none());
         insert(&cache, "m", &ids(1, 5));
         assert!(!finds(&cache, "m", &ids(1, 5)));
     }
     // A directory where the file should be can be neither opened nor deleted as a file.
     std::fs::create_dir(young(directory.path())).unwrap();
-    assert!(!open(directory.path(), 64 * MEBIBYTE).has_disk());
+    assert!(open(directory.path(), 64 * MEBIBYTE).disk.is_none());
 }
 
 #[test]
@@ -293,7 +308,7 @@ fn what_was_committed_outlives_a_kill_in_the_middle_of_writing() {
         child.wait().unwrap();
         let started = Instant::now();
         let cache = open(directory.path(), 16 * MEBIBYTE);
-        assert!(cache.has_disk() && started.elapsed() < Duration::from_secs(5));
+        assert!(cache.disk.is_some() && started.elapsed() < Duration::from_secs(5));
         let all: Vec<_> = (0..5_000).map(|n| ids(n, 50 + n % 200)).collect();
         let passes: Vec<_> = all.iter().cloned().map(Pass::score).collect();
         let recalled = cache.recall(&identity("m"), &passes);
