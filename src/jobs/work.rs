@@ -20,9 +20,11 @@ const LONGEST_LOOK: Duration = Duration::from_secs(5);
 /// Number of renewals of a lease before it would expire.
 const RENEWALS: u32 = 3;
 
-/// Maximum length of the pause after a job, which is as long as the job, beside jobs of another client. What is cached takes no
+/// Length of the pause after a job beside jobs of another client, in multiples of the time that the job took. What is cached takes no
 /// turns on a device, so without pauses a client that has the same texts audited again and again would have the processors alone.
-const MAX_PAUSE: Duration = Duration::from_secs(1);
+const PAUSE: u32 = 2;
+/// Maximum length of that pause.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// Outcome of the run of a job by this process.
 enum RunEnd {
@@ -116,7 +118,8 @@ impl<K: JobKind> Jobs<K> {
         self.changed();
         if self.others_run_beside(&job.owner) {
             // Its place stays taken, and counts for its owner.
-            let _ = self.closing().run_until_cancelled(tokio::time::sleep(started.elapsed().min(MAX_PAUSE))).await;
+            let pause = tokio::time::sleep((started.elapsed() * PAUSE).min(MAX_PAUSE));
+            let _ = self.closing().run_until_cancelled(pause).await;
         }
         self.running_here().remove(&job.id);
         self.changed();
