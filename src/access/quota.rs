@@ -208,7 +208,7 @@ impl Quota {
     /// Begins a further part of an upload; the pause after it is shorter than that of [`Quota::begin_storing`].
     ///
     /// # Errors
-    /// As for [`Quota::begin_storing`].
+    /// [`Elapsed`] if the client's others take longer than ten seconds.
     pub async fn go_on_storing(&self) -> Result<StoreChange<'_>, Elapsed> {
         self.change(&self.additions, PAUSE_OF_PART).await
     }

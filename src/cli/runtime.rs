@@ -24,9 +24,8 @@ async fn terminated() -> Option<()> {
     None
 }
 
-/// Maximum number of threads for blocking calls, each of which reserves 2 MiB of address space for its stack. An audit looks up
-/// hundreds of texts on disk at once, for which a few threads are enough; the others are for models that are opened and fine-tunes,
-/// which occupy a thread for minutes.
+/// Maximum number of threads for blocking calls, each of which reserves 2 MiB of address space for its stack. Hundreds of lookups on
+/// disk may wait at once, for which a few threads are enough; opening a model and tuning one each occupy a thread for minutes.
 const MAX_BLOCKING_THREADS: usize = 128;
 
 /// Runs a command to its end.

@@ -177,7 +177,7 @@ impl Engine {
     /// admission. Where nothing is kept on disk this does nothing.
     pub async fn recall(&self, mut request: Request) -> Request {
         let shared = Arc::clone(self.shared());
-        let passes = shared.cache.only_on_disk(&request.cache_key, request.open_passes());
+        let passes = shared.cache.to_recall(&request.cache_key, request.open_passes());
         if passes.is_empty() {
             return request;
         }

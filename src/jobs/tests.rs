@@ -212,10 +212,11 @@ async fn a_place_is_left_empty_after_a_job_beside_those_of_another_client() {
     rig.started(share).await;
     bob.submit(request("bob"), &Arc::default()).await.unwrap();
     rig.started(share + 1).await;
-    // The pause is twice as long as the job.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // The pause is twice as long as the job: a second at least.
+    tokio::time::sleep(Duration::from_millis(500)).await;
     rig.leave.add_permits(1);
     rig.end(first.unwrap()).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(rig.started.lock().unwrap().len(), share + 1);
     assert_eq!(rig.started(share + 2).await.last().unwrap(), "alice");
 }

@@ -97,7 +97,7 @@ impl<K: JobKind> Jobs<K> {
         owners().find(|owner| owners().filter(|other| other == owner).count() >= share).cloned()
     }
 
-    /// Returns true if jobs of another client run here beside those of `owner`.
+    /// Returns true if jobs of another client than `owner` run here, or ended so recently that their places are still empty.
     fn others_run_beside(&self, owner: &str) -> bool {
         !owner.is_empty() && self.running_here().values().any(|(job, _)| job.owner != owner)
     }

@@ -87,8 +87,8 @@ impl StatsCache {
         }
     }
 
-    /// Returns those of the passes, which have the key `identity`, that memory cannot answer and the disk may.
-    pub(super) fn only_on_disk<'a>(
+    /// Returns those of the passes, which have the key `identity`, that memory does not answer and [`StatsCache::recall`] may.
+    pub(super) fn to_recall<'a>(
         &self,
         identity: &Arc<str>,
         passes: impl Iterator<Item = &'a Arc<Pass>>,

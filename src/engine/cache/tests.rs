@@ -108,7 +108,7 @@ fn what_is_in_memory_is_not_looked_up_on_disk() {
     let directory = written();
     let cache = open_with_memory(directory.path(), 64 * MEBIBYTE, MEBIBYTE);
     let passes = [0, 500].map(|n| Pass::score(ids(n, 50)));
-    let wanted = || cache.only_on_disk(&identity("m"), passes.iter()).len();
+    let wanted = || cache.to_recall(&identity("m"), passes.iter()).len();
     assert_eq!(wanted(), 2);
     assert_eq!(cache.recall(&identity("m"), &passes), 1);
     assert_eq!(wanted(), 1, "the disk does not know the other, which may be written meanwhile");
